@@ -13,7 +13,7 @@ constexpr std::size_t cache_line = 64;
 
 std::size_t round_up_to_line(std::size_t bytes) { return (bytes + cache_line - 1) / cache_line * cache_line; }
 
-// Each of the two pools; together they exceed twice the cache, in place one alone does.
+// The size of each of the two pools; together they exceed twice the cache, in place one alone does.
 std::size_t pool_bytes(core::Bytes largest, BufferMode mode, core::Bytes cache) {
   const std::size_t one = round_up_to_line(largest.value);
   return mode == BufferMode::cold ? one + 2 * cache.value : one;
@@ -46,8 +46,9 @@ void BufferPool::register_with(comm::DeviceGroup& group) {
   for (const runtime::Buffer* const buffer : {&first_, &second_}) {
     known.push_back(group.register_memory(buffer->on_device<std::byte>(), registration_));
     if (known.back() == nullptr)
-      core::fail_system(fmt::format("{} does not register {} ({}), though it has registered less; leave out --register",
-                                    group.name(), core::format_bytes({pool_bytes_}), comm::name(registration_)));
+      core::fail_system(
+          fmt::format("{} refuses to register {} ({}), although it registered a smaller buffer; leave out --register",
+                      group.name(), core::format_bytes({pool_bytes_}), comm::name(registration_)));
   }
 }
 

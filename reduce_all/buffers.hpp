@@ -1,4 +1,4 @@
-// The memory a call reads and writes, as --buffers and --in-place want it.
+// The memory that a call reads and writes, according to --buffers and --in-place.
 // Invariant: one allocation for the whole run, of the largest size; every copy starts on a cache line.
 // Used by the measuring loop.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace lockstep::reduce_all {
 
-/// What plans are bound to, in the memory of the device in use. In place the two overlap as comm::Plan::bind() says.
+/// The buffers of a plan, in the memory of the device in use. In place the two overlap as comm::Plan::bind() says.
 struct CallBuffers {
   runtime::DeviceSpan<std::byte> input;
   runtime::DeviceSpan<std::byte> output;
@@ -24,22 +24,22 @@ struct CallBuffers {
 
 class BufferPool {
  public:
-  /// For calls of up to `largest` bytes; `cache`: what cold buffers must not be in; `registration`: what
-  /// register_with() does.
+  /// For calls of up to `largest` bytes; `cache`: what cold buffers must not be in; `registration`: the kind that
+  /// register_with() asks for.
   BufferPool(core::Bytes largest, BufferMode mode, bool in_place, core::Bytes cache,
              comm::Registration registration = comm::Registration::none);
 
   /// Bytes such a pool takes.
   [[nodiscard]] static core::Bytes footprint(core::Bytes largest, BufferMode mode, core::Bytes cache);
 
-  /// Collective: lets a group that registers memory know this, once, while the pool lives; the group must outlive it.
-  /// Throws core::Error (system) if it does not take it.
+  /// Collective: registers this with a group that supports it, once, while the pool lives; the group must outlive it.
+  /// Throws core::Error (system) if the group refuses.
   void register_with(comm::DeviceGroup& group);
 
-  /// The buffers of `call`: always the same ones, except with BufferMode::cold, where each answer is the copy used
-  /// longest ago of enough copies to exceed twice the last-level cache.
+  /// The buffers of `call`: always the same, except with BufferMode::cold: then the copy used longest ago, of enough
+  /// copies to exceed twice the last-level cache.
   [[nodiscard]] CallBuffers next(const comm::Call& call, int rank, int n_ranks);
-  /// Two separate buffers of the call's whole size, rotated likewise: what the copy probe uses.
+  /// Two separate buffers of the call's whole size, rotated likewise, for the copy probe.
   [[nodiscard]] CallBuffers next_pair(std::size_t bytes);
 
   [[nodiscard]] core::Bytes cache() const noexcept { return cache_; }

@@ -1,5 +1,5 @@
-// Test data written and judged where the vectors lie: by the host, or by kernels of a device.
-// Invariant: both find the same; each member returns when it is done, so nothing that is timed holds any of it.
+// Writes and checks test data where the vectors are: by the host, or by kernels of a device.
+// Invariant: both find the same; each member returns when it is done, so timings contain none of it.
 // Used by the measuring loop.
 #pragma once
 
@@ -19,7 +19,7 @@ class Checker {
   /// For the vectors of one call.
   explicit Checker(const comm::Call& call);
 
-  /// Bytes of a device that this takes for calls of up to `largest`.
+  /// Device memory that this takes for calls of up to `largest`.
   [[nodiscard]] static core::Bytes footprint(core::Bytes largest);
 
   // As TestData's.
@@ -37,7 +37,7 @@ class Checker {
 
   bool is_on_host_ = runtime::is_host_the_device();
   std::size_t element_size_;
-  // Of the device, and what goes there and comes back; all empty where the host is the device.
+  // Buffers of the device, and for transfers; all empty if the host is the device.
   runtime::Buffer tile_, partials_, result_;
   runtime::Buffer tile_here_, result_here_;
   runtime::Stream stream_{};

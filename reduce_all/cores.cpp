@@ -14,7 +14,7 @@ namespace {
 constexpr core::Bytes header_read{64 << 10};
 constexpr std::size_t n_readings = 31;
 
-// As long as the inputs and outputs of all ranks fit the last-level cache; beyond that copying is the limit.
+// As long as the inputs and outputs of all ranks fit into the last-level cache; beyond that copying is the limit.
 core::Bytes readable(int n_ranks) {
   const std::uint64_t share = runtime::last_level_cache().value / (2 * static_cast<std::uint64_t>(n_ranks));
   return {std::clamp(share, std::uint64_t{256} << 10, std::uint64_t{8} << 20) / 4096 * 4096};
@@ -27,14 +27,14 @@ CoreWatch::CoreWatch(const runtime::Communicator& world, comm::Transport& transp
     : world_{world}, progress_{progress}, largest_read_{readable(world.n_ranks())} {
   if (world.n_ranks() == 1 || !is_on_host) return;
   if (oversubscribed) {
-    why_off_ = "not measured, as ranks share cores";
+    why_off_ = "not measured, because ranks share cores";
     return;
   }
   const auto complaint = core::complaint_of([&] { probe_.emplace(transport, largest_read_); });
   if (world.any(complaint.has_value()))
-    why_off_ = "not measured, as there is no shared memory left";
+    why_off_ = "not measured, because no shared memory is left";
   else if (!world.any(probe_->has_neighbour()))
-    why_off_ = "no two ranks are on one node";
+    why_off_ = "not measured, because no two ranks are on one node";
   if (*why_off_ != '\0') probe_.reset();
 }
 

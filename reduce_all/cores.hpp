@@ -1,6 +1,6 @@
-// Watches how far apart the ranks' cores are: the host of a virtual machine moves them while it runs.
+// Watches the distance between the ranks' cores, which the host of a virtual machine moves during a run.
 // Invariant: all ranks learn the same; a change counts only if a second look confirms it.
-// Used by run (header), the sweep (what was measured while cores moved is measured again) and the limit.
+// Used by run (header), the sweep (rows measured while cores moved are measured again) and the limit.
 #pragma once
 
 #include <optional>
@@ -19,22 +19,22 @@ struct CoreDistance {
   double farthest_ns = 0;
 };
 
-/// What the header says: how far, and how fast all ranks at once read what their neighbours have just written.
+/// For the header: the distance, and how fast all ranks at once read what their neighbours just wrote.
 struct CoreReach {
   CoreDistance round_trip;
   core::Bytes read;
   double read_GBps = 0;  ///< of the slowest rank
 };
 
-/// By more than this factor it is another distance. Cores of one cache, of two caches and of two sockets differ by 2
-/// and more, looks at cores that stay by a few percent.
+/// A larger factor is another distance. Cores of one cache, of two caches and of two sockets differ by 2 and more,
+/// repeated looks at cores that stay by a few percent.
 inline constexpr double another_distance = 1.5;
 
-/// All members are collective, but for those that say otherwise.
+/// All members are collective, except those marked local.
 class CoreWatch {
  public:
-  /// Off where no two ranks are on a node, where ranks share cores, where vectors are not in memory of the host, or
-  /// where there is no room for shared memory.
+  /// Off if no two ranks are on a node, if ranks share cores, if vectors are not in host memory, or without room for
+  /// shared memory.
   CoreWatch(const runtime::Communicator& world, comm::Transport& transport, bool oversubscribed, Progress& progress,
             bool is_on_host = true);
 
@@ -42,14 +42,14 @@ class CoreWatch {
   [[nodiscard]] bool is_on() const noexcept { return probe_.has_value(); }
   /// Local: why it is off, in words; empty if it is on or there is one rank.
   [[nodiscard]] const char* why_off() const noexcept { return why_off_; }
-  /// Local: for reading what another has written. Nothing unless it is on.
+  /// Local: the probe for reading what another rank wrote. Null unless it is on.
   [[nodiscard]] comm::CoreProbe& probe() { return *probe_; }
-  /// Local: the most that one rank writes and another reads.
+  /// Local: the maximum that one rank writes and another reads.
   [[nodiscard]] core::Bytes largest_read() const noexcept { return largest_read_; }
 
-  /// Looks, and takes what it finds for the distance from here on.
+  /// Looks, and takes the result as the reference distance.
   void settle();
-  /// Looks again: true on all ranks if a pair is no longer as far apart as at settle(); from then on without looking.
+  /// Looks again: true on all ranks if the distance of a pair has changed since settle(); from then on without looking.
   bool have_moved();
 
   /// Local: whether have_moved() was true since settle().

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t most_ranges = 4;
 
-// Calls that follow one another, by their first rows, and what is told of them.
+// Consecutive calls with one distance, by their first rows.
 struct Range {
   const Row* first;
   const Row* last;
@@ -58,13 +58,13 @@ std::string name_range(const Range& range, std::span<const Row> rows) {
 std::string describe_cores(const CoreReach& reach, std::size_t n_ranks) {
   const CoreDistance& trip = reach.round_trip;
   const std::string way =
-      n_ranks == 2 ? fmt::format("a line travels between the ranks in {:.0f} ns (round trip {:.0f} ns)",
+      n_ranks == 2 ? fmt::format("a cache line takes {:.0f} ns between the ranks (round trip {:.0f} ns)",
                                  trip.farthest_ns / 2, trip.farthest_ns)
                    : fmt::format(
-                         "a line travels between neighbouring ranks in {:.0f} to {:.0f} ns (round trip: "
-                         "nearest {:.0f}, median {:.0f}, farthest {:.0f} ns)",
+                         "a cache line takes {:.0f} to {:.0f} ns between neighbouring ranks (round trip: nearest "
+                         "{:.0f}, median {:.0f}, farthest {:.0f} ns)",
                          trip.nearest_ns / 2, trip.farthest_ns / 2, trip.nearest_ns, trip.median_ns, trip.farthest_ns);
-  return fmt::format("{}; {} just written by another are read at {:.1f} GB/s", way, core::format_bytes(reach.read),
+  return fmt::format("{}; {} that another rank just wrote are read at {:.1f} GB/s", way, core::format_bytes(reach.read),
                      reach.read_GBps);
 }
 

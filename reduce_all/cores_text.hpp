@@ -1,5 +1,5 @@
-// What is told about the distance of the cores: before the table, in its rows and after it.
-// Invariant: every figure comes from the measurements; nothing is said about what was not measured.
+// The text about the distance of the cores: before the table, in its rows and after it.
+// Invariant: every figure is measured; nothing is said about what was not measured.
 // Used by the text report and the verdict.
 #pragma once
 
@@ -17,10 +17,10 @@ namespace lockstep::reduce_all {
 /// The round trip in ns, `before>after` if it changed, `-` if it was not measured.
 [[nodiscard]] std::string cores_cell(const Row& row);
 
-/// Which sizes were measured while cores moved. Empty if none.
+/// The sizes measured while cores moved. Empty if none.
 [[nodiscard]] std::string name_moving(std::span<const Row> rows);
 
-/// Which sizes were measured at which distance, where that differs between sizes. Empty if it does not.
+/// The sizes measured at each distance, if distances differ between sizes. Empty if not.
 [[nodiscard]] std::string name_distances(std::span<const Row> rows);
 
 }  // namespace lockstep::reduce_all

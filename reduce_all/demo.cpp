@@ -18,7 +18,7 @@ void print_all(const runtime::Communicator& world, const std::string& mine) {
   for (const std::string& line : world.gather(mine)) core::print(line + "\n");
 }
 
-// One made for the nodes there are, if any takes part.
+// An algorithm made for the present nodes, if one takes part.
 const comm::Algorithm& choose(const std::vector<Participant>& participants, const comm::Call& call,
                               const comm::Transport& transport) {
   for (const Participant& participant : participants) {
@@ -53,7 +53,7 @@ bool run_demo(const runtime::Communicator& world, const runtime::Topology& topol
       world.any(std::any_of(output.begin(), output.end(), [expected](double value) { return value != expected; }));
   if (world.rank() == 0)
     core::print(fmt::format("all_reduce ({}) of {} ranks: {} W(W-1)/2 = {}\n", algorithm.name, n_ranks,
-                            is_wrong ? "WRONG, some element is not" : "every element is", expected));
+                            is_wrong ? "WRONG: not every element is" : "every element is", expected));
   return !is_wrong;
 }
 

@@ -34,10 +34,10 @@ void require_common_call(const std::vector<report::Results>& launches, std::span
   };
   for (const report::Results& launch : launches)
     if (std::ranges::any_of(launch.series, is_measured)) return;
-  core::fail_usage({.what = "nothing of the baseline would be measured",
+  core::fail_usage({.what = "this run would measure no row of the baseline",
                     .where = "--baseline",
-                    .expected = "a size, type, op and collective that it has, in place or not as there",
-                    .fix = "measure as then: the file has its command in meta.arguments"});
+                    .expected = "a size, type, op, collective and --in-place as in the baseline",
+                    .fix = "use the flags of the baseline: its file has them in meta.arguments"});
 }
 
 void publish(const report::Comparison& comparison, const std::string& junit_path) {
@@ -74,7 +74,7 @@ core::ExitCode compare_files(const Options& options) {
     core::fail_usage({.what = "the files have no row in common",
                       .where = "--baseline, --now",
                       .expected = "a size, type, op, collective and algorithm that both sides have",
-                      .fix = "measure as then: the files have their commands in meta.arguments"});
+                      .fix = "measure both sides with the same flags: the files have theirs in meta.arguments"});
   publish(comparison, options.junit);
   return comparison.is_passed() ? core::ExitCode::ok : core::ExitCode::failed;
 }

@@ -1,5 +1,5 @@
-// The gate of --baseline: reads what was measured before, judges what is measured now.
-// Invariant: lives on rank 0; whatever is wrong with the files is known before the first measurement.
+// The gate of --baseline: reads earlier results and judges this run.
+// Invariant: lives on rank 0; errors in the files are found before the first measurement.
 // Used by run.
 #pragma once
 
@@ -15,12 +15,12 @@ namespace lockstep::reduce_all {
 
 class Gate {
  public:
-  /// Reads the files of --baseline and claims that of --junit. `calls`: what will be measured. `blank`: the
-  /// result file of this run, without rows. Throws core::Error (usage) if one cannot be read or does not compare with
-  /// this run, or the baseline has none of the calls.
+  /// Reads the files of --baseline and claims that of --junit. `calls`: what will be measured. `blank`: the result file
+  /// of this run, without rows. Throws core::Error (usage) if a file cannot be read or is not comparable with this run,
+  /// or if the baseline has none of the calls.
   Gate(const Options& options, std::span<const comm::Call> calls, const std::string& blank);
 
-  /// `document`: the result file of this run. Prints the comparison and writes it as JUnit's XML, if asked for.
+  /// `document`: the result file of this run. Prints the comparison and writes it as JUnit XML, if requested.
   [[nodiscard]] report::Comparison judge(const std::string& document) const;
 
  private:
@@ -29,8 +29,8 @@ class Gate {
   std::string junit_path_;  ///< empty: none is asked for
 };
 
-/// Compares the files of --now with those of --baseline, as the gate does; the program's exit code. Throws core::Error
-/// (usage) if one cannot be read, or they do not compare.
+/// Compares the files of --now with those of --baseline, like the gate; returns the exit code. Throws core::Error
+/// (usage) if a file cannot be read, or they are not comparable.
 [[nodiscard]] core::ExitCode compare_files(const Options& options);
 
 }  // namespace lockstep::reduce_all

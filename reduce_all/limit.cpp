@@ -64,7 +64,7 @@ double seconds_of_copying(const comm::Call& call, core::Seconds whole, int n_ran
 
 double seconds_of_reading(const comm::Call& call, const LimitTimes& times, int n_ranks) {
   if (times.read.value == 0) return 0;
-  // Only if every rank needs something of every other one do they wait for each other.
+  // Ranks wait for each other only if every rank needs something of every other one.
   const bool all_wait =
       call.collective == comm::Collective::all_reduce || call.n_elements >= static_cast<std::size_t>(n_ranks);
   const double first_line = all_wait ? std::min(times.one_way.value, times.reading.value) : 0;

@@ -1,7 +1,7 @@
-// What no algorithm can beat on this machine: all ranks at once read their input and write their output; and on one
-// node all ranks at once read from other cores, or get over the links of their GPUs, what they cannot do without.
+// The limit of any algorithm on this machine: all ranks at once read their input and write their output; and on one
+// node all ranks at once read from other cores, or receive over the links of their GPUs, what they need.
 // Invariant: measured by the same loop and in the same rounds as the algorithms, copies on the same kind of buffers.
-// Used by the sweep (up to three more contenders a size) and the results (percentage of the limit).
+// Used by the sweep (up to three more contenders per size) and the results (percentage of the limit).
 #pragma once
 
 #include <memory>
@@ -24,27 +24,27 @@ enum class CopyKind { cached, streaming };
 /// start() writes `bytes` of shared memory, wait() reads as many that the right neighbour wrote; bind() does nothing.
 [[nodiscard]] std::unique_ptr<comm::Plan> make_reading_plan(comm::CoreProbe& probe, core::Bytes bytes);
 
-/// Bytes that every rank must read from other cores, as the ranks share the work evenly: (P-1)/P of the vector for each
-/// half of an all-reduce. Who adds up a part needs the others' contributions or their sums, and the others need the
-/// result.
+/// Bytes that every rank must read from other cores if the ranks share the work evenly: (P-1)/P of the vector for each
+/// half of an all-reduce. A rank that sums a part needs the others' contributions or their sums, and the others need
+/// the result.
 [[nodiscard]] core::Bytes bytes_from_others(const comm::Call& call, int n_ranks);
 
-/// How many bytes to read to measure that: at least 64 KiB, or the clock and the first line would count for too much. 0
-/// where it is more than `room`: what leaves the caches comes from memory, and then copying is the limit.
+/// Bytes to read in that measurement: at least 64 KiB, or the clock and the first line would dominate. 0 if it is more
+/// than `room`: data that leaves the caches comes from memory, and then copying is the limit.
 [[nodiscard]] core::Bytes bytes_to_read(const comm::Call& call, int n_ranks, core::Bytes room);
 
-/// Bytes that the links of a GPU must carry in one direction, for the same reason: bytes_from_others(). Where switches
-/// add up on the way an all_reduce takes the vector once: all that a rank has to add goes out, and all sums come in.
+/// Bytes that the links of a GPU must carry in one direction, for the same reason: bytes_from_others(). If switches
+/// reduce, an all_reduce sends the vector once: every contribution goes out, and all sums come in.
 [[nodiscard]] core::Bytes bytes_over_links(const comm::Call& call, int n_ranks, bool switches_add);
 
-/// How many bytes to exchange to measure that: bytes_from_others(), but 4 MiB at least, or the launch would count for
-/// too much, and 64 MiB at most, which says as much as more; a multiple of comm::exchange_alignment.
+/// Bytes to exchange in that measurement: bytes_from_others(), but at least 4 MiB, or the launch would dominate, and at
+/// most 64 MiB, which is enough; a multiple of comm::exchange_alignment.
 [[nodiscard]] core::Bytes bytes_to_exchange(const comm::Call& call, int n_ranks);
 
 /// The most of any call.
 [[nodiscard]] core::Bytes largest_exchange(std::span<const comm::Call> calls, int n_ranks);
 
-/// What was measured for the limit at one size, all ranks at once.
+/// Measurements for the limit at one size, all ranks at once.
 struct LimitTimes {
   core::Seconds copying{};  ///< the call's whole size
   core::Seconds one_way{};  ///< a line, between the cores farthest apart; the next three are 0 where nothing is read
@@ -65,8 +65,8 @@ struct Limit {
 };
 
 /// The slowest of all. Copying: all_reduce reads and writes the whole vector on every rank; reduce_scatter and
-/// all_gather read or write only 1/P of it: (1 + 1/P) / 2 of that time. Cores: reading what comes from others; for less
-/// than was read, in proportion between a line's way and the time of that. Links: exchanging what they must carry, in
+/// all_gather read or write only 1/P of it: (1 + 1/P) / 2 of that time. Cores: reading from others; for less than was
+/// read, interpolated between the time of a line and that of the reading. Links: exchanging what they must carry, in
 /// proportion to what was exchanged.
 [[nodiscard]] Limit find_limit(const comm::Call& call, const LimitTimes& times, int n_ranks);
 

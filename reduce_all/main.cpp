@@ -1,4 +1,4 @@
-// reduce_all: the benchmark. From the command line to the exit code; each step lives in a file of its own.
+// reduce_all: the benchmark. From the command line to the exit code; each step has its own file.
 #include <csignal>
 #include <exception>
 #include <optional>
@@ -22,7 +22,7 @@ namespace {
 
 using namespace lockstep;
 
-// What needs no MPI when no launcher is there: texts, bad arguments, starting ourselves. Nothing if MPI is needed.
+// Everything that needs no MPI without a launcher: texts, bad arguments, starting ranks. Nothing if MPI is needed.
 std::optional<int> run_without_mpi(const reduce_all::CommandLine& line, int argc, char** argv) {
   if (line.error) {
     core::log_error(line.error->what());

@@ -21,8 +21,8 @@ constexpr double fewest_samples = 8;
 constexpr double fewest_once_spent = 3;  // of --max-time: a median still
 constexpr double most_samples = 1000;
 
-// Below 10 us; on a device, where the host waits for a block as a whole, for all, so that all times are of one kind:
-// the fewer there are of long ones the less waiting is of them.
+// Blocks are for runs below 10 us; on a device, where the host waits for a whole block, for all runs, so that all times
+// are of one kind: long runs need smaller blocks, because waiting is a smaller part of them.
 int runs_per_block(double estimate) {
   const double seconds = std::max(estimate, 1e-9);
   if (!runtime::is_host_the_device())
@@ -148,8 +148,8 @@ void Meter::run_batch(Contender& contender, int n_samples) {
   if (contender.role == Role::algorithm) time_on_device(contender, n_samples);
 }
 
-// A few calls more, between two events each, so that the events cost the times of the host's clock nothing. Such a call
-// follows others in the same buffers, which are then neither cold nor dirty.
+// A few more calls, between two events each, so that the events do not affect the times of the host's clock. Such a
+// call follows others in the same buffers, which are then neither cold nor dirty.
 void Meter::time_on_device(Contender& contender, int n_samples) {
   if (options_.buffers != BufferMode::hot) return;
   constexpr int host_samples_per_sample = 4;

@@ -1,5 +1,6 @@
 // Timing one plan: warm-up, calibration, batches of timed and of checked runs.
-// Invariant: the timed loop allocates nothing, reduces nothing and asks no other rank; what it found is kept per rank.
+// Invariant: the timed loop allocates nothing, reduces nothing and communicates with no other rank; results are kept
+// per rank.
 // Used by the sweep, which interleaves the batches of several contenders.
 #pragma once
 
@@ -78,28 +79,28 @@ class Meter {
   Progress& progress_;
   BufferPool& pool_;
   comm::Call call_;
-  /// Taken in turn by the checked runs of a contender, so that the result of an earlier call is never the right one.
+  /// Rotated by the checked runs of a contender, so that the result of an earlier call is never correct.
   TestData data_[2];
   Checker checker_;
 };
 
-/// Rank 0's decision from its estimate: blocks of at least 50 us for operations under 10 us, or on a device of 20 runs
-/// as long as 8 of these fit 0.15 s, and of fewer then; and as many samples as asked for or, by default, as fit 0.15 s,
-/// from 8 to 1000.
+/// Rank 0's decision from its estimate: blocks of at least 50 us for operations under 10 us, or on a device of 20 runs,
+/// or fewer if 8 such blocks exceed 0.15 s; and the requested number of samples or, by default, as many as fit into
+/// 0.15 s, from 8 to 1000.
 [[nodiscard]] Pace choose_pace(const Options& options, double estimate_seconds, double barrier_seconds = 0);
 
 /// Rank 0's decision on the length of the next batch: an eighth of the row, or what takes 0.1 s if that is less, so
 /// that the ranks can agree on an end soon after a signal.
 [[nodiscard]] int plan_batch(const Contender& contender);
 
-/// Rank 0's decision before a batch of `planned` samples: fewer where those before took much longer than the pace
-/// foresaw, as on shared cores, so that a row ends in reasonable time; never fewer than 8 in all. `-n` is obeyed until
+/// Rank 0's decision before a batch of `planned` samples: fewer if earlier ones took much longer than the pace
+/// expected, as on shared cores, so that a row ends in reasonable time; never fewer than 8 in all. `-n` is obeyed until
 /// `is_time_spent`, that of --max-time: then 3 are enough.
 [[nodiscard]] int affordable_samples(const Options& options, const Contender& contender, int planned,
                                      bool is_time_spent = false);
 
-/// Rank 0's decision whether a call may be measured once more if its cores move: twice, and under --max-time only while
-/// that has taken less than a quarter of it (`repeated`), since missing sizes are worse than marked ones.
+/// Rank 0's decision whether a call may be measured again if its cores move: twice, and under --max-time only while
+/// repeats have taken less than a quarter of it (`repeated`), because missing sizes are worse than marked ones.
 [[nodiscard]] bool may_measure_again(const Options& options, int n_tries, core::Seconds repeated);
 
 }  // namespace lockstep::reduce_all

@@ -60,10 +60,8 @@ core::DType parse_dtype(const std::string& word) {
 
 std::string parse_path(const std::string& word) {
   if (!word.empty()) return word;
-  core::fail_usage({.what = "a name of a file is empty",
-                    .where = "--baseline, --now",
-                    .expected = "FILE or FILE,FILE,...",
-                    .fix = ""});
+  core::fail_usage(
+      {.what = "a file name is empty", .where = "--baseline, --now", .expected = "FILE or FILE,FILE,...", .fix = ""});
 }
 
 // "5" and "5%" as 0.05.
@@ -102,10 +100,10 @@ void parse_ops(const std::string& text, Options& options) {
         text, [](const std::string& word) { return core::find_named(comm::all_reduce_ops, word, "op", "--op"); });
 }
 
-/// A flag of nccl-tests that changes nothing here, where that is what is asked for.
+/// A flag of nccl-tests that is accepted only with the value that reduce_all always uses.
 struct Borrowed {
   std::string_view flag;
-  std::string_view fitting;  ///< words that ask for what is done anyway
+  std::string_view fitting;  ///< values that ask for what is always done
   std::string_view expected;
   std::string_view fix;
 };
@@ -116,11 +114,12 @@ constexpr std::array borrowed{
     Borrowed{"-t,--nthreads", "1", "1: every rank is a process of its own",
              "start more ranks with the launcher, or --nproc N"},
     Borrowed{"-p,--parallel_init", "0,1", "0 or 1: ranks always start at the same time", "leave it out"},
-    Borrowed{"-z,--blocking", "0,1", "0 or 1: every run is waited for", "for runs back to back use --sync none"},
-    Borrowed{"-C,--report_cputime", "0,1", "0 or 1: times are the host's, those of a GPU's clock beside them",
+    Borrowed{"-z,--blocking", "0,1", "0 or 1: the benchmark always waits for every run",
+             "for runs back to back use --sync none"},
+    Borrowed{"-C,--report_cputime", "0,1", "0 or 1: times are always the host's; a column has the GPU's",
              "leave it out"},
-    Borrowed{"-a,--average", "3", "3: a time is the slowest rank's", "leave it out"},
-    Borrowed{"-m,--agg_iters", "1", "1: runs below 10 us are timed in blocks by themselves", "use -n for more samples"},
+    Borrowed{"-a,--average", "3", "3: a time is always the slowest rank's", "leave it out"},
+    Borrowed{"-m,--agg_iters", "1", "1: runs below 10 us are timed in blocks automatically", "use -n for more samples"},
     Borrowed{"-r,--root", "0", "0: no collective here has a root", "leave it out"},
     Borrowed{"-N,--run_cycles", "1", "1: one pass over the sizes", "use -n for more samples"},
     Borrowed{"-G,--cudagraph", "0", "0: calls are not recorded in CUDA graphs",
@@ -205,7 +204,7 @@ void refuse(bool bad, std::string what, std::string where, std::string expected,
 }
 
 void check_sizes(const Options& o) {
-  refuse(o.min_bytes.value == 0, "0 B is no size to measure", "--min-bytes", "at least one element", "use -b 8");
+  refuse(o.min_bytes.value == 0, "a size of 0 B cannot be measured", "--min-bytes", "at least one element", "use -b 8");
   refuse(o.step_bytes && o.step_bytes->value == 0, "a step of 0 B never ends", "--step-bytes", "at least one element",
          "");
   refuse(o.min_bytes > o.max_bytes,
@@ -223,7 +222,7 @@ bool is_same_file(const std::string& one, const std::string& other) {
   return !one.empty() && !other.empty() && canonical(one) == canonical(other);
 }
 
-// What says what is measured, or how, or what is told of it.
+// Flags of what is measured, how, and what is reported of it.
 constexpr std::array of_measuring{"--min-bytes", "--max-bytes",  "--step-factor", "--step-bytes", "--dtype",
                                   "--op",        "--collective", "--in-place",    "--iterations", "--warmup-iterations",
                                   "--check",     "--buffers",    "--sync",        "--seed",       "--max-time",
@@ -233,7 +232,7 @@ constexpr std::array of_measuring{"--min-bytes", "--max-bytes",  "--step-factor"
 // The demo's call is fixed.
 void check_demo(const core::Flags& flags) {
   const auto check = [&flags](const char* flag) {
-    refuse(flags.has(flag), "the demo is one known sum and does not use this", fmt::format("--demo, {}", flag),
+    refuse(flags.has(flag), "the demo is one fixed sum, so this flag has no effect", fmt::format("--demo, {}", flag),
            "one of the two", "leave out --demo to measure");
   };
   for (const char* flag : of_measuring) check(flag);
@@ -242,8 +241,8 @@ void check_demo(const core::Flags& flags) {
 
 void check_comparing(const core::Flags& flags) {
   const auto check = [&flags](const char* flag) {
-    refuse(flags.has(flag), "files are compared as they are, and nothing is measured", fmt::format("--now, {}", flag),
-           "one of the two", "leave out --now to measure");
+    refuse(flags.has(flag), "--now compares files and measures nothing, so this flag has no effect",
+           fmt::format("--now, {}", flag), "one of the two", "leave out --now to measure");
   };
   for (const char* flag : of_measuring) check(flag);
   for (const char* flag : {"--algorithm", "--nproc", "--ranks-per-node"}) check(flag);
@@ -256,7 +255,7 @@ void check_compared(const Options& o) {
   for (auto path = compared.begin(); path != compared.end(); ++path) {
     for (const std::string& written : {o.json, o.csv, o.junit})
       refuse(is_same_file(*path, written), fmt::format("'{}' would be overwritten", *path), "--baseline, --now",
-             "another name for what is measured now", "");
+             "another name for the new result", "");
     const bool is_repeated =
         std::any_of(compared.begin(), path, [&](const auto& other) { return is_same_file(*path, other); });
     refuse(is_repeated, fmt::format("'{}' is named twice", *path), "--baseline, --now", "each launch once", "");
@@ -264,37 +263,40 @@ void check_compared(const Options& o) {
 }
 
 void check_combinations(const core::Flags& flags, const Options& o) {
-  refuse(flags.has("--step-factor") && o.step_bytes.has_value(), "sizes cannot grow by a factor and by a step",
+  refuse(flags.has("--step-factor") && o.step_bytes.has_value(), "sizes grow either by a factor or by a step",
          "--step-factor, --step-bytes", "one of the two", "leave out -f or -i");
   refuse(flags.has("--op") && o.collective == comm::Collective::all_gather, "all_gather reduces nothing", "--op",
          "no --op with --collective all_gather", "leave out -o");
-  refuse(o.samples && o.json.empty(), "--samples needs a file to keep the times in", "--samples",
-         "--json FILE beside it", "add --json FILE");
+  refuse(o.samples && o.json.empty(), "--samples needs a file for the times", "--samples", "--json FILE as well",
+         "add --json FILE");
   for (const char* flag : {"--now", "--tolerance", "--junit"})
-    refuse(flags.has(flag) && o.baseline.empty(), "there is nothing to compare with", flag, "--baseline FILE beside it",
+    refuse(flags.has(flag) && o.baseline.empty(), "there is nothing to compare with", flag, "--baseline FILE as well",
            "add --baseline FILE");
   refuse(!o.baseline.empty() && o.visits == 0, "without visits there is nothing to compare", "--baseline, --visits",
          "at least one visit, better 10", "leave out --visits 0");
-  refuse(o.json == "-" || o.csv == "-", "results go to files, not to stdout, where the table is", "--json, --csv",
-         "a file", "name a file");
+  refuse(o.json == "-" || o.csv == "-", "results cannot go to stdout, where the table is", "--json, --csv", "a file",
+         "name a file");
   refuse(is_same_file(o.json, o.csv) || is_same_file(o.json, o.junit) || is_same_file(o.csv, o.junit),
          "two result files are the same", "--json, --csv, --junit", "a name for each", "");
   check_compared(o);
-  refuse(o.timeout.value > 0 && o.timeout.value < 1, "a rank may well be silent for less than a second", "--timeout",
-         "1s or more, or 0 for never", "use --timeout 1s");
-  refuse(o.device.shares_gpu && o.device.kind == runtime::DeviceKind::host, "the host is no GPU to be shared",
-         "--share-gpu, --device", "--device cuda, or auto", "leave out --share-gpu");
-  refuse(o.graph && o.device.kind == runtime::DeviceKind::host, "nothing of the host is recorded in a graph",
-         "--graph, --device", "--device cuda, or auto", "leave out --graph");
+  refuse(o.timeout.value > 0 && o.timeout.value < 1, "a healthy rank may make no progress for less than a second",
+         "--timeout", "1s or more, or 0 for never", "use --timeout 1s");
+  refuse(o.device.shares_gpu && o.device.kind == runtime::DeviceKind::host,
+         "ranks share only GPUs, and this run is on the host", "--share-gpu, --device", "--device cuda, or auto",
+         "leave out --share-gpu");
+  refuse(o.graph && o.device.kind == runtime::DeviceKind::host,
+         "only calls on GPUs are recorded in a graph, and this run is on the host", "--graph, --device",
+         "--device cuda, or auto", "leave out --graph");
   refuse(o.registration != comm::Registration::none && o.device.kind == runtime::DeviceKind::host,
-         "nothing of the host is registered with NCCL", "--register, --device", "--device cuda, or auto",
-         "leave out --register");
-  refuse(o.graph && o.buffers == BufferMode::cold, "a graph knows one pair of buffers, and cold ones are always others",
-         "--graph, --buffers", "--buffers hot or dirty", "leave out one of them");
+         "only memory of GPUs is registered with NCCL, and this run is on the host", "--register, --device",
+         "--device cuda, or auto", "leave out --register");
+  refuse(o.graph && o.buffers == BufferMode::cold,
+         "a graph replays one pair of buffers, but cold buffers change with every run", "--graph, --buffers",
+         "--buffers hot or dirty", "leave out one of them");
   if (o.task == Task::demo) check_demo(flags);
   if (o.task == Task::compare) check_comparing(flags);
   const bool drills_check = o.drill && o.drill->is_of_checks();
-  refuse(drills_check && o.check == 0, "this fault shows in checked iterations only, and none are asked for",
+  refuse(drills_check && o.check == 0, "this fault shows only in checked iterations, and -c 0 turns them off",
          "--inject, --check", "-c above 0", "leave out -c 0");
 }
 

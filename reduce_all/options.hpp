@@ -1,4 +1,4 @@
-// What the user asked for: the command line as a struct, checked as far as one process can check it.
+// The parsed command line, checked as far as one process can check it.
 // Invariant: pure, makes no MPI call; the same arguments give the same Options or the same error on every rank.
 // Used by main() and, read-only, by every part of the benchmark.
 #pragma once
@@ -26,10 +26,10 @@ enum class BufferMode { hot, dirty, cold };
 [[nodiscard]] std::string_view name(Sync sync) noexcept;
 [[nodiscard]] std::string_view name(BufferMode mode) noexcept;
 
-/// What the program is to do; the last three need no MPI.
+/// The task of the program; the last three need no MPI.
 enum class Task { measure, compare, demo, help, version, list };
 
-/// Fields are named as the flags, with their defaults.
+/// Fields are named like the flags, with their defaults.
 struct Options {
   Task task = Task::measure;
 
@@ -74,14 +74,14 @@ struct Options {
   std::vector<std::string> arguments;  ///< as typed, without the program's name
 };
 
-/// Either options and what they ask to be measured, in order, or the first error in them.
+/// Either the options and the calls that they ask for, in order, or the first error in them.
 struct CommandLine {
   Options options;
   std::vector<comm::Call> calls;
   std::optional<core::Error> error;
 };
 
-/// `arguments` as typed, without the program's name. Does not throw for what a user may type.
+/// `arguments` as typed, without the program's name. Does not throw for user input.
 [[nodiscard]] CommandLine parse_command_line(const std::vector<std::string>& arguments);
 
 }  // namespace lockstep::reduce_all

@@ -9,7 +9,7 @@ namespace {
 
 std::string fix_for(const comm::Algorithm& algorithm, comm::Devices devices) {
   const bool is_on_host = devices == comm::Devices::none;
-  if (algorithm.is_for_devices() != is_on_host) return "leave it out, or use --algorithm all for all that apply";
+  if (algorithm.is_for_devices() != is_on_host) return "leave it out, or use --algorithm all for all that support them";
   return is_on_host ? "use --device cuda where there are GPUs, or leave it out" : "use --device host, or leave it out";
 }
 
@@ -43,7 +43,7 @@ std::vector<Participant> find_participants(const Options& options, std::span<con
     if (is_named(algorithm.name) && obstacle)
       core::fail_usage({.what = fmt::format("{} {}", algorithm.name, *obstacle),
                         .where = "--algorithm",
-                        .expected = "algorithms that can do these calls on these ranks",
+                        .expected = "algorithms that support these calls on these ranks",
                         .fix = fix_for(algorithm, devices)});
     if (does_any) participants.push_back({&algorithm});
   }
@@ -65,7 +65,7 @@ std::string describe_auto(std::span<const comm::Call> calls, const comm::Transpo
   }
   const bool is_fused =
       devices == comm::Devices::none && comm::choose(calls.front(), transport.nodes(), false).is_fused;
-  return text + (is_fused ? " (there in one pass with the update)" : "");
+  return text + (is_fused ? " (in training, in one pass with the update)" : "");
 }
 
 }  // namespace lockstep::reduce_all

@@ -1,6 +1,5 @@
-// Who takes part in a run: algorithms of comm's registry, and `auto`.
-// Invariant: `auto` runs for each call what comm::choose() gives, whom training asks as well; it is no algorithm
-// itself.
+// The participants of a run: algorithms of comm's registry, and `auto`.
+// Invariant: `auto` runs for each call the choice of comm::choose(), as training does; it is not an algorithm itself.
 // Used by the option checks, the sweep and the demo.
 #pragma once
 
@@ -15,7 +14,7 @@ namespace lockstep::reduce_all {
 
 inline constexpr std::string_view auto_name = "auto";
 inline constexpr std::string_view auto_summary =
-    "what lockstep train chooses for such a call: one of these, by size and nodes";
+    "the choice of lockstep train for such a call: one of these, by size and nodes";
 
 struct Participant {
   const comm::Algorithm* algorithm = nullptr;  ///< null: `auto`
@@ -30,13 +29,13 @@ struct Participant {
 /// Whether an algorithm of this name is the MPI library's own.
 [[nodiscard]] bool is_the_librarys(std::string_view name) noexcept;
 
-/// Those named, or all that can do any of `calls` and are no variants, and `auto`. Throws core::Error (usage) for a
-/// named one that has an obstacle to any.
+/// The named algorithms, or all that support any of `calls` and are not variants, and `auto`. Throws core::Error
+/// (usage) for a named one that has an obstacle to any call.
 [[nodiscard]] std::vector<Participant> find_participants(const Options& options, std::span<const comm::Call> calls,
                                                          const comm::Transport& transport,
                                                          comm::Devices devices = comm::Devices::none);
 
-/// What `auto` runs for `calls`, of which those of the first type and op are read: `ring`, `ring, tree from 4 KiB on`.
+/// The algorithms of `auto` for those `calls` that have the first type and op: `ring`, `ring, tree from 4 KiB on`.
 [[nodiscard]] std::string describe_auto(std::span<const comm::Call> calls, const comm::Transport& transport,
                                         comm::Devices devices = comm::Devices::none);
 

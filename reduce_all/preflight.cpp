@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "core/instruction_sets.hpp"
 #include "core/version.hpp"
@@ -19,7 +20,7 @@ constexpr std::string_view sanitizers = LOCKSTEP_SANITIZE;
 constexpr std::uint64_t line = 64;  // of a cache
 
 // Memory of a rank, on its node, for vectors of up to `largest`: two of them, unless they are a device's. The plans of
-// all algorithms exist together; their scratch is up to three vectors, what passes through the host among it.
+// all algorithms exist together; their scratch is up to three vectors, including what passes through the host.
 core::Bytes footprint(core::Bytes largest, BufferMode mode) {
   const core::Bytes pool = runtime::is_host_the_device()
                                ? BufferPool::footprint(largest, mode, runtime::last_level_cache())
@@ -28,13 +29,13 @@ core::Bytes footprint(core::Bytes largest, BufferMode mode) {
 }
 int n_vectors() { return runtime::is_host_the_device() ? 5 : 3; }
 
-// Memory of a rank for the times of a size: its own, and what finding the slowest rank's takes, and sorting them.
+// Memory of a rank for the times of a size: its own, and for finding and sorting the slowest rank's.
 core::Bytes samples_footprint(const Options& options, std::size_t n_participants) {
   const auto n_samples = static_cast<std::uint64_t>(options.iterations);
   return {n_samples * sizeof(double) * (n_participants + 3 + 3)};  // 3: the limit's
 }
 
-// The size of vector whose footprint is `per_rank`; 0 if not even an empty one fits.
+// The size of a vector whose footprint is `per_rank`; 0 if not even an empty one fits.
 core::Bytes largest_fitting(core::Bytes per_rank, BufferMode mode) {
   const core::Bytes fixed = footprint({}, mode);
   return {per_rank > fixed ? (per_rank.value - fixed.value) / static_cast<std::uint64_t>(n_vectors()) : 0};
@@ -45,7 +46,7 @@ core::Bytes device_footprint(core::Bytes largest, BufferMode mode, core::Bytes c
   return {BufferPool::footprint(largest, mode, cache).value + Checker::footprint(largest).value};
 }
 
-// The size of vector, in whole lines of a cache, whose device_footprint() is at most `room`; 0 if none fits.
+// The size of a vector, in whole cache lines, whose device_footprint() is at most `room`; 0 if none fits.
 core::Bytes largest_on_device(core::Bytes room, BufferMode mode, core::Bytes cache) {
   std::uint64_t fits = 0, too_much = room.value / line + 1;
   while (too_much - fits > 1) {
@@ -55,13 +56,13 @@ core::Bytes largest_on_device(core::Bytes room, BufferMode mode, core::Bytes cac
   return {fits * line};
 }
 
-// Rounded up to what can be read.
+// Rounded up to a readable number.
 std::string readable(core::Bytes size) {
   const int exponent = size.value >> 20 > 0 ? 20 : size.value >> 10 > 0 ? 10 : 0;
   return core::format_bytes({(((size.value - 1) >> exponent) + 1) << exponent});
 }
 
-// As -e takes it, rounded down; in whole lines of a cache, as buffers are.
+// As -e takes it, rounded down to whole cache lines, as buffers are.
 std::string size_word(core::Bytes size) {
   if (size.value >> 20 > 0) return fmt::format("{}M", size.value >> 20);
   return size.value >> 10 > 0 ? fmt::format("{}K", size.value >> 10) : fmt::format("{}", size.value / line * line);
@@ -80,7 +81,7 @@ void check_drill(const runtime::Drill& drill, std::span<const comm::Call> calls,
     std::size_t most = 0;
     for (const comm::Call& call : calls) most = std::max(most, call.output_elements(fault.rank, n_ranks));
     if (fault.number >= most)
-      core::fail_usage({.what = fmt::format("no output of rank {} has an element {}", fault.rank, fault.number),
+      core::fail_usage({.what = fmt::format("rank {} has no output with element {}", fault.rank, fault.number),
                         .where = "--inject",
                         .expected = fmt::format("an index below {}", most),
                         .fix = "name a smaller index or measure larger sizes"});
@@ -107,13 +108,12 @@ void check_memory(const Options& options, core::Bytes largest, const runtime::To
   const core::Bytes room{available.value / n_local};
   const std::string ranks = fmt::format("{} rank{} on {}", n_local, n_local == 1 ? "" : "s", here.host);
   if (samples > room)
-    core::fail_usage(
-        {.what = fmt::format("{}: keeping {} times of every algorithm needs more memory than the {} it has left", ranks,
-                             options.iterations, core::format_bytes({available.value >> 20 << 20})),
-         .where = "--iterations",
-         .expected = "room for the times of one size",
-         .fix = "use a smaller -n, fewer algorithms, or fewer ranks per node"});
-  core::fail_usage({.what = fmt::format("{}: vectors of {} need more memory than the {} it has left", ranks,
+    core::fail_usage({.what = fmt::format("{}: {} times of every algorithm need more memory than the {} that are left",
+                                          ranks, options.iterations, core::format_bytes({available.value >> 20 << 20})),
+                      .where = "--iterations",
+                      .expected = "room for the times of one size",
+                      .fix = "use a smaller -n, fewer algorithms, or fewer ranks per node"});
+  core::fail_usage({.what = fmt::format("{}: vectors of {} need more memory than the {} that are left", ranks,
                                         core::format_bytes(largest), core::format_bytes({available.value >> 20 << 20})),
                     .where = "--max-bytes",
                     .expected = fmt::format("room for about {} vectors per rank", n_vectors()),
@@ -143,42 +143,52 @@ std::vector<std::string> find_warnings(const runtime::Topology& topology, const 
                                        const comm::AllConnections& connections) {
   std::vector<std::string> warnings = topology.warnings();
   if (core::is_debug_build())
-    warnings.push_back(fmt::format("this is a {} build: times are not those of a Release build", core::build_type()));
+    warnings.push_back(fmt::format("this is a {} build: a Release build may be faster", core::build_type()));
   if (!sanitizers.empty())
-    warnings.push_back(fmt::format("built with sanitizers ({}): times mean nothing", sanitizers));
+    warnings.push_back(fmt::format("this build has sanitizers ({}): its times mean nothing", sanitizers));
   for (const std::string& warning :
        {runtime::warning_of_far_gpus(device, topology), connections.warning, core::instruction_limit_warning()})
     if (!warning.empty()) warnings.push_back(warning);
   return warnings;
 }
 
+namespace {
+
+std::string begin_limit(bool is_of_two) {
+  return fmt::format("algbw as a share of {}, measured at every size in this run: ",
+                     is_of_two ? "the slower of two limits" : "this limit");
+}
+
+constexpr std::string_view without_network = "; the network between nodes is not included";
+
+}  // namespace
+
 std::string describe_limit_of_devices(const Options& options, const runtime::Topology& topology, bool has_links) {
   const bool is_whole = options.collective == comm::Collective::all_reduce;
-  std::string text = fmt::format(
-      "algbw against {}all ranks copying their vector at the same time within the memory of their GPUs{}{}; measured "
-      "at every size in this run, as many copies waited for at once as calls are",
-      has_links ? "the slower of " : "", is_whole ? "" : ", scaled to the part that is read or written",
-      has_links ? fmt::format(", and all exchanging over the links between their GPUs what they need of others ({}; "
-                              "with one neighbour or with all, whichever is faster)",
-                              is_whole ? "2(P-1)/P of the vector, or all of it once where switches add up"
-                                       : "(P-1)/P of the vector")
-                : "");
-  if (topology.n_nodes > 1 && !has_links) text += "; the network between the nodes is not part of it";
+  std::string text = begin_limit(has_links);
+  text += fmt::format(
+      "all ranks copy their vectors within the memory of their GPUs at the same time (as many copies per wait as "
+      "calls{})",
+      is_whole ? "" : "; scaled to the part that is read or written");
+  if (has_links)
+    text += fmt::format(
+        "; all ranks exchange what they need over the links between their GPUs ({}; with one neighbour or with all, "
+        "whichever is faster)",
+        is_whole ? "2(P-1)/P of the vector, or all of it once where switches reduce" : "(P-1)/P of the vector");
+  if (topology.n_nodes > 1 && !has_links) text += without_network;
   return text;
 }
 
 std::string describe_limit(const Options& options, const runtime::Topology& topology, bool reads_from_others) {
   const bool is_whole = options.collective == comm::Collective::all_reduce;
-  std::string text = fmt::format(
-      "algbw against {}all ranks copying their vector at the same time (input read once, output written once{}){}; "
-      "measured at every size in this run",
-      reads_from_others ? "the slower of " : "", is_whole ? "" : "; scaled to the part that is read or written",
-      reads_from_others
-          ? fmt::format(" and all reading from other cores what they need of them ({}(P-1)/P of the vector, "
-                        "just written)",
-                        is_whole ? "2" : "")
-          : "; in cache it is the cache's");
-  if (topology.n_nodes > 1) text += "; the network between the nodes is not part of it";
+  std::string text = begin_limit(reads_from_others);
+  text += fmt::format("all ranks copy their vectors at the same time (one read, one write{}{})",
+                      is_whole ? "" : "; scaled to the part that is read or written",
+                      reads_from_others ? "" : "; vectors that fit into a cache are copied there");
+  if (reads_from_others)
+    text += fmt::format("; all ranks read what they need from other cores ({}(P-1)/P of the vector, just written)",
+                        is_whole ? "2" : "");
+  if (topology.n_nodes > 1) text += without_network;
   return text;
 }
 

@@ -1,5 +1,5 @@
-// Everything that can be known to be wrong before the first measurement.
-// Invariant: each check gives every rank an answer without hanging; what it throws is a usage error.
+// Everything that can be found to be wrong before the first measurement.
+// Invariant: each check gives every rank an answer without hanging; it throws usage errors.
 // Used by run, which lets the ranks agree on the first complaint.
 #pragma once
 
@@ -16,14 +16,15 @@
 
 namespace lockstep::reduce_all {
 
-/// Why the world is not what the user asked for: --expect-ranks, --nproc, ranks named by --inject.
+/// Checks the world against the request: --expect-ranks, --nproc, ranks named by --inject.
 void check_world(const Options& options, std::span<const comm::Call> calls, int n_ranks);
 
-/// Whether the buffers, for vectors of up to `largest`, and kept times of all ranks of this rank's node fit its memory.
+/// Checks that buffers for vectors of up to `largest` and kept times of all ranks of this rank's node fit into its
+/// memory.
 void check_memory(const Options& options, core::Bytes largest, const runtime::Topology& topology, int rank,
                   std::size_t n_participants);
 
-/// Whether the buffers fit the GPU that this rank has, perhaps with all ranks of its node, and beside them twice
+/// Checks that the buffers fit into the GPU of this rank, perhaps with all ranks of its node, besides twice
 /// `exchanged`.
 void check_device_memory(const Options& options, core::Bytes largest, core::Bytes exchanged,
                          const runtime::DeviceChoice& device, int n_local_ranks);
@@ -33,11 +34,11 @@ void check_device_memory(const Options& options, core::Bytes largest, core::Byte
                                                      const runtime::DeviceChoice& device,
                                                      const comm::AllConnections& connections);
 
-/// What the percentages of the table refer to; `reads_from_others`: what ranks of one node read from other cores too.
+/// The reference of the table's percentages; `reads_from_others`: what ranks of one node read from other cores counts,
+/// too.
 [[nodiscard]] std::string describe_limit(const Options& options, const runtime::Topology& topology,
                                          bool reads_from_others);
-/// The same where vectors are in memory of GPUs; `has_links`: of several, over whose links ranks exchange what they
-/// need.
+/// Likewise for vectors in GPU memory; `has_links`: several GPUs, over whose links ranks exchange what they need.
 [[nodiscard]] std::string describe_limit_of_devices(const Options& options, const runtime::Topology& topology,
                                                     bool has_links);
 

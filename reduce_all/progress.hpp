@@ -1,4 +1,4 @@
-// Where this process is, for whoever watches it.
+// The position of this process, for its watchdog.
 // Invariant: one call per step, so that the watchdog and its drill never disagree about the phase.
 // Used by main(), the run, the sweep and the measuring loop.
 #pragma once
@@ -12,10 +12,10 @@
 
 namespace lockstep::reduce_all {
 
-/// Where this process is, told to the watchdog, and what its drill has in store.
+/// Reports the position of this process to the watchdog, and runs the faults of its drill.
 class Progress {
  public:
-  /// `drill`: null without faults; the one that the watchdog has.
+  /// `drill`: null without faults; the same as the watchdog's.
   Progress(runtime::Watchdog& watchdog, runtime::Drill* drill) : watchdog_{watchdog}, drill_{drill} {}
 
   void enter(runtime::Activity phase) {
@@ -23,7 +23,7 @@ class Progress {
     watchdog_.enter(phase);
   }
   void beat() noexcept { watchdog_.beat(); }
-  /// What stdout still gets if a stall or a signal ends this process in mid-call.
+  /// The last lines on stdout if a stall or a signal ends this process during a call.
   void set_last_words(std::string words) { watchdog_.set_last_words(std::move(words)); }
   /// Takes them back: empty if they are out.
   [[nodiscard]] std::string withdraw_last_words() { return watchdog_.withdraw_last_words(); }

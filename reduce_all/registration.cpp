@@ -12,9 +12,9 @@
 namespace lockstep::reduce_all {
 namespace {
 
-constexpr const char* no_library = "none of NCCL's rows takes part";
+constexpr const char* no_library = "no NCCL row takes part";
 
-// Collective: those that take part, made if need be.
+// Collective: the groups that take part, made if necessary.
 std::vector<comm::DeviceGroup*> groups_of(const Job& job) {
   std::set<const comm::Algorithm*> seen;
   std::vector<comm::DeviceGroup*> groups;
@@ -35,7 +35,7 @@ void check_registration(const Options& options, const runtime::DeviceChoice& dev
     core::fail_usage(
         {.what = fmt::format("'{}' {}", comm::name(options.registration), *obstacle),
          .where = "--register",
-         .expected = "a program built and run with an NCCL that can register memory so",
+         .expected = "a program built and run with an NCCL that supports this registration",
          .fix = "build and run with such an NCCL (on a cluster: module load nccl), or leave out --register"});
 }
 
@@ -55,12 +55,11 @@ comm::Registration find_registration(const Job& job) {
   });
   if (is_had && !groups.empty()) return asked;
   if (job.world.rank() == 0)
-    core::log_warning(fmt::format(
-        "--register {} has no effect: {}", comm::name(asked),
-        groups.empty()
-            ? no_library
-            : "NCCL registers no memory so on this machine (symmetric needs GPUs that all reach one another's memory); "
-              "NCCL_DEBUG=INFO tells more"));
+    core::log_warning(fmt::format("--register {} has no effect: {}", comm::name(asked),
+                                  groups.empty()
+                                      ? no_library
+                                      : "NCCL refuses this registration on this machine (symmetric needs GPUs that all "
+                                        "reach one another's memory); NCCL_DEBUG=INFO shows details"));
   return comm::Registration::none;
 }
 

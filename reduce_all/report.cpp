@@ -10,16 +10,15 @@
 namespace lockstep::reduce_all {
 namespace {
 
-// Between two writings of the files, which are long where there are many ranks or samples.
+// Time between two writes of the files, which are long with many ranks or samples.
 constexpr double least_wait_s = 1;
 
 void replace(const std::string& path, const std::string& content) try {
   core::write_whole(path, std::as_bytes(std::span{content}));
 } catch (const core::Error& error) {
-  throw core::Error{
-      core::ExitCode::system,
-      {.what = error.problem().what,
-       .fix = "the file, if it was written before, has the rows up to then; free space, then measure again"}};
+  throw core::Error{core::ExitCode::system,
+                    {.what = error.problem().what,
+                     .fix = "free space, then measure again; if the file exists, it has the rows up to this point"}};
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Where results go: a table on stdout, and JSON and CSV files.
-// Invariant: lives on rank 0; each file on disk is whole and valid, however the run ends, and has every size but,
-// where files are long, those of the last second.
+// Outputs of results: a table on stdout, and JSON and CSV files.
+// Invariant: lives on rank 0; each file on disk is whole and valid, however the run ends, and has every size except,
+// for long files, those of the last second.
 // Used by the run; the three writers behind it are tested alone.
 #pragma once
 
@@ -59,7 +59,7 @@ struct Outcome {
   int n_repeated = 0;  ///< times a call was measured again, because cores moved
 };
 
-/// "interrupted (SIGINT)": what a signal that ended a run did to it.
+/// "interrupted (SIGINT)": the effect of a signal that ended a run.
 [[nodiscard]] std::string name_end(int signal);
 
 /// Text of the table: lines before it, one line per row, lines after it.
@@ -68,8 +68,7 @@ struct Outcome {
 [[nodiscard]] std::string text_wrong(const WrongElement& wrong);
 [[nodiscard]] std::string text_closing(std::span<const Row> rows, const Outcome& outcome);
 
-/// What does not change, the document of it and rows, and one row; every key as in
-/// share/schemas/reduce_all-1.schema.json.
+/// The constant part, the document of it and rows, and one row; every key as in share/schemas/reduce_all-1.schema.json.
 [[nodiscard]] std::string json_meta(const BenchmarkInfo& info);
 [[nodiscard]] std::string json_document(const std::string& meta, const std::string& rows, bool is_complete,
                                         const std::string& visits = "", const std::string& comparison = "");
@@ -91,7 +90,7 @@ class Report {
   void add_visits(std::span<const Visited> visited, bool in_place);
   /// `is_closed`: the closing lines are out already.
   void end(const Outcome& outcome, bool is_closed);
-  /// What the JSON file holds now, if there is one; after begin().
+  /// The present content of the JSON file, if there is one; after begin().
   [[nodiscard]] std::string document(bool is_complete) const;
   /// `comparison`: a member of the JSON file.
   void add_comparison(std::string comparison, const Outcome& outcome);

@@ -36,7 +36,7 @@ core::Table make_table(bool is_on_host) {
       "# "};
 }
 
-// Four digits are more than any of these times deserve.
+// These times do not deserve more than four digits.
 std::string microseconds(double us) {
   if (us < 10) return fmt::format("{:.3f}", us);
   if (us < 100) return fmt::format("{:.2f}", us);
@@ -68,7 +68,7 @@ std::vector<std::string> cells(const Row& row, bool is_best_row) {
           is_best_row ? "*" : ""};
 }
 
-// The rows of libraries that have their own idea of min and max, of those that take part.
+// Of the participants, the library rows that define min and max themselves.
 std::vector<std::string> librarys_own(const BenchmarkInfo& info) {
   std::vector<std::string> names;
   for (const std::string& name : info.algorithms)
@@ -78,7 +78,7 @@ std::vector<std::string> librarys_own(const BenchmarkInfo& info) {
   return names;
 }
 
-// 16-bit floats are ours to combine on the host.
+// 16-bit floats are combined by our code on the host.
 bool may_differ_in_nan(const BenchmarkInfo& info) {
   const auto has = [](const auto& all, std::initializer_list<std::ranges::range_value_t<decltype(all)>> any) {
     return std::ranges::find_first_of(all, any) != all.end();
@@ -90,7 +90,7 @@ bool may_differ_in_nan(const BenchmarkInfo& info) {
 }
 
 std::string how_it_was_timed(const Options& options) {
-  const std::string checked = options.check > 0 ? fmt::format("{} checked runs a row, all elements", options.check)
+  const std::string checked = options.check > 0 ? fmt::format("{} checked runs per row, all elements", options.check)
                                                 : std::string{"results not checked (-c 0)"};
   return fmt::format("sync {} ({}), buffers {}, {}, {}, seed {}", name(options.sync),
                      options.sync == Sync::barrier ? "a barrier before each sample" : "samples back to back",
@@ -104,16 +104,14 @@ std::string about_cores(std::span<const Row> rows, const Outcome& outcome) {
                         outcome.n_repeated == 1 ? "" : "s");
   if (const std::string moving = name_moving(rows); !moving.empty())
     text += fmt::format(
-        "# cores moved while rows were measured that are marked `>`, and again when those were "
-        "repeated: {}\n",
-        moving);
+        "# cores moved while rows marked `>` were measured, and again when these rows were repeated: {}\n", moving);
   if (const std::string distances = name_distances(rows); !distances.empty())
-    text +=
-        fmt::format("# cores were not equally far apart, so compare within a size only: round trip of {}\n", distances);
+    text += fmt::format(
+        "# distances between cores changed, so compare algorithms only within one size: round trip of {}\n", distances);
   return text;
 }
 
-// ", NCCL 2.28.9 (network IB, 24 channels)": what of that is known.
+// ", NCCL 2.28.9 (network IB, 24 channels)": the known facts.
 std::string about_nccl(const BenchmarkInfo& info) {
   if (info.nccl.empty()) return "";
   std::string details;
@@ -126,7 +124,8 @@ std::string about_nccl(const BenchmarkInfo& info) {
 // "2 GPUs, such as NVIDIA H200 (GPU-...), CUDA 13.0, driver for CUDA 13.0, NCCL 2.28.9"; or why it is the host.
 std::string about_device(const BenchmarkInfo& info) {
   const runtime::DeviceChoice& device = info.device;
-  if (device.is_host()) return device.why_not.empty() ? "" : fmt::format("# device: host, as {}\n", device.why_not);
+  if (device.is_host())
+    return device.why_not.empty() ? "" : fmt::format("# device: host, because {}\n", device.why_not);
   const std::size_t n_gpus = std::set<std::string>{device.all.begin(), device.all.end()}.size();
   return fmt::format("# device: {}{} ({}){}, CUDA {}, driver for CUDA {}{}{}{}\n",
                      n_gpus == 1 ? "" : fmt::format("{} GPUs, such as ", n_gpus), device.gpu.name, device.gpu.uuid,
@@ -134,19 +133,18 @@ std::string about_device(const BenchmarkInfo& info) {
                      info.registration != comm::Registration::none
                          ? fmt::format("; vectors are registered with NCCL ({})", comm::name(info.registration))
                          : "",
-                     info.graph ? "; calls but those by way of the host are replayed in a graph" : "");
+                     info.graph ? "; a graph replays the calls, except those through the host" : "");
 }
 
 std::string about_one_rank(const BenchmarkInfo& info) {
   const bool in_place = info.options.in_place;
   if (info.device.is_host())
-    return in_place ? ", and in place nothing to copy: these are empty calls, which have no rates"
+    return in_place ? ", and nothing to copy in place: these are empty calls without rates"
                     : "; algbw and busbw are the rate at which input is copied to output";
-  return in_place
-             ? "; the library of the GPU does nothing in place, nor does mpi:device, so these have no rates; staged "
-               "copies to the host and back, and its busbw is algbw"
-             : "; the library of the GPU copies input to output; staged copies to the host and back, and "
-               "mpi:device is one call of MPI; busbw is algbw";
+  return in_place ? "; NCCL and mpi:device do nothing in place and have no rates; staged copies to the host and back, "
+                    "and its busbw is algbw"
+                  : "; NCCL copies input to output, staged copies to the host and back, and mpi:device is one call of "
+                    "MPI; busbw is algbw";
 }
 
 }  // namespace
@@ -157,28 +155,26 @@ std::string text_header(const BenchmarkInfo& info) {
   text += fmt::format("# ranks {}, nodes {}: {}\n", info.topology.places.size(), info.topology.n_nodes,
                       info.topology.binding());
   if (info.simulated_nodes > 0)
-    text += fmt::format("# simulated nodes {}: up to {} ranks each, messages between them stay in this machine\n",
+    text += fmt::format("# simulated nodes {}: up to {} ranks each; messages between them do not leave this machine\n",
                         info.simulated_nodes, info.options.ranks_per_node);
   text += fmt::format("# MPI: {} (standard {})\n# CPU: {}\n", e.mpi_library, e.mpi_standard, e.cpu_model);
   text += about_device(info);
   if (info.host_link)
     text += fmt::format("# host link: {}\n", describe_host_link(*info.host_link, info.topology.places.size()));
   text += fmt::format("# {}: {}\n", comm::name(info.options.collective), core::join(info.algorithms));
-  if (!info.chosen.empty()) text += fmt::format("# {}: as lockstep train chooses: {}\n", auto_name, info.chosen);
+  if (!info.chosen.empty()) text += fmt::format("# {}: the choice of lockstep train: {}\n", auto_name, info.chosen);
   if (may_differ_in_nan(info))
-    text += fmt::format(
-        "# {}: what it makes of a NaN in min and max is up to the library; in all others the result is NaN\n",
-        core::join(librarys_own(info)));
+    text += fmt::format("# {}: the library decides what min and max of a NaN are; all other algorithms return NaN\n",
+                        core::join(librarys_own(info)));
   text += fmt::format("# {}\n", how_it_was_timed(info.options));
   text += fmt::format(
-      "# time: median over the samples of the slowest rank's time; a sample is one run, or {} the mean of a block of "
-      "runs\n",
+      "# time: median over the samples of the slowest rank's time; a sample is one run, or the mean of a block of runs "
+      "{}\n",
       info.device.is_host() ? "below 10 us" : "with hot buffers");
   if (!info.device.is_host())
     text +=
-        "# time is the host's, from before up to 20 runs to the end of one wait for the GPU; GPU p50 is the GPU's, "
-        "between "
-        "events before and after a call behind others\n";
+        "# time is the host's, from the first of up to 20 runs to the end of the wait for the GPU; GPU p50 is the "
+        "GPU's, between events around a call that is queued behind others\n";
   text += fmt::format("# %limit: {}\n", info.limit);
   if (info.topology.places.size() == 1)
     text += fmt::format("# one rank: there is no communication{}\n", about_one_rank(info));
@@ -202,7 +198,8 @@ std::string text_rows(std::span<const Row> rows) {
 std::string text_wrong(const WrongElement& wrong) {
   const core::Bytes bytes = wrong.call.bytes();
   return fmt::format(
-      "# WRONG: {} of {} {}, {}: rank {} on {}, index {}: expected {}, found {}; {} wrong in its checked runs\n",
+      "# WRONG: {} of {} {}, {}: rank {} on {}, index {}: expected {}, found {}; {} wrong elements in the checked runs "
+      "of this row\n",
       comm::name(wrong.call.collective), core::format_bytes(bytes), core::name(wrong.call.dtype), wrong.algorithm,
       wrong.rank, wrong.host, wrong.mismatch.index, format_element(wrong.call.dtype, wrong.mismatch.expected),
       format_element(wrong.call.dtype, wrong.mismatch.found), wrong.mismatch.n_wrong);
@@ -224,15 +221,16 @@ std::string text_closing(std::span<const Row> rows, const Outcome& outcome) {
   std::string text;
   if (!outcome.cut_short_by.empty()) text += fmt::format("# not complete: {}\n", outcome.cut_short_by);
   const bool is_unchecked = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.wrong; });
-  if (is_unchecked) text += "# not checked: nothing is known about the results of rows whose `wrong` is -\n";
+  if (is_unchecked) text += "# not checked: rows whose `wrong` is - may have wrong results\n";
   text += about_cores(rows, outcome);
-  // These two lines are nccl-tests', letter for letter (but for what was not checked, or moved): programs read them.
+  // These two lines are those of nccl-tests, letter for letter (except for unchecked or empty calls): programs read
+  // them.
   const bool is_checked = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.wrong.has_value(); });
   text += is_checked || outcome.n_wrong > 0
               ? fmt::format("# Out of bounds values : {} {}\n", outcome.n_wrong, outcome.n_wrong == 0 ? "OK" : "FAILED")
               : "# Out of bounds values : not checked\n";
   text += rows.empty() || n_moving > 0 ? fmt::format("# Avg bus bandwidth    : {:g} \n", mean)
-                                       : "# Avg bus bandwidth    : none, as nothing moves\n";
+                                       : "# Avg bus bandwidth    : none, because nothing moves\n";
   return text;
 }
 

@@ -1,5 +1,6 @@
 // One line of the result table, with every key of the result files.
-// Invariant: rates are derived from the median time, never averaged; what a sample does not support is absent.
+// Invariant: rates are derived from the median time, never averaged; a figure that the sample does not support is
+// absent.
 // Used by the sweep (makes rows), the reports and the verdict (read them).
 #pragma once
 
@@ -59,14 +60,14 @@ struct SlowestTimes {
 /// rank, where nothing travels and algbw is the copy bandwidth.
 [[nodiscard]] double bus_factor(comm::Collective collective, int n_ranks);
 
-/// How far apart the cores were while a call was measured: the farthest neighbours of a node.
+/// The distance of the cores while a call was measured: the farthest neighbours of a node.
 struct DistanceSeen {
   double before_ns = 0;
   double after_ns = 0;
   bool has_changed = false;
 };
 
-/// What rank 0 knows about one contender once a call is measured.
+/// Rank 0's data on one contender once a call is measured.
 struct Measured {
   comm::Call call;
   std::string algorithm;
@@ -96,10 +97,11 @@ struct Visited {
 
 [[nodiscard]] bool is_same_call(const Row& a, const Row& b);
 
-/// Whether `row` is one of `auto`, and `rows` have that of the algorithm it ran: then it says nothing new.
+/// Whether `row` is one of `auto`, and `rows` have that of the algorithm it ran: then it adds nothing.
 [[nodiscard]] bool is_repeated(const Row& row, std::span<const Row> rows);
 
-/// Whether `row` is the fastest of `rows` for its bytes, dtype and op; one with wrong elements or repeated never is.
+/// Whether `row` is the fastest of `rows` for its bytes, dtype and op; one with wrong elements or a repeated one never
+/// is.
 [[nodiscard]] bool is_best(const Row& row, std::span<const Row> rows);
 
 }  // namespace lockstep::reduce_all

@@ -69,15 +69,15 @@ void print_verdict(const Job& job, const Report& report, const Outcome& outcome)
   core::print(text);
 }
 
-constexpr const char* fewer_visits = "there are fewer visits than asked for";
+constexpr const char* fewer_visits = "there are fewer visits than requested";
 
 // Collective.
 void visit_again(const Job& job, CoreWatch& cores, const core::Stopwatch& watch, Report* report, Outcome& outcome) {
   if (report != nullptr) {
-    core::print("# for comparisons every size is visited {} times more, briefly (--visits 0: never)\n",
+    core::print("# for comparisons, every size is measured briefly {} times more (--visits 0: never)\n",
                 job.options.visits);
     Outcome stalled = outcome;
-    stalled.cut_short_by = fmt::format("a rank stalled, or a signal came in mid-call; {}", fewer_visits);
+    stalled.cut_short_by = fmt::format("a rank stalled, or a signal came during a call; {}", fewer_visits);
     job.progress.set_last_words(text_closing(report->rows(), stalled));
   }
   Visits visits{job, cores, watch};
@@ -101,7 +101,7 @@ bool gate_is_shut(const Job& job, Report* report, const Gate* gate, const Outcom
   return runtime::broadcast_value(job.world, is_shut);
 }
 
-// What of the result file is known before anything is measured.
+// The part of the result file that is known before any measurement.
 std::string blank_document(const Job& job) {
   BenchmarkInfo info;
   info.options = job.options;
@@ -117,8 +117,8 @@ std::string blank_document(const Job& job) {
   return json_document(json_meta(info), "", false);
 }
 
-// Collective: of all ranks' devices, so that copies of cold buffers lie at the same offsets everywhere, which is what
-// registered memory is used by.
+// Collective: the maximum over all ranks' devices, so that copies of cold buffers have the same offsets everywhere, as
+// registered memory requires.
 core::Bytes largest_cache(const runtime::Communicator& world, const runtime::DeviceChoice& device) {
   const std::vector<core::Bytes> all = runtime::gather_values(world, std::span{&device.gpu.cache, 1});
   return runtime::broadcast_value(world, all.empty() ? core::Bytes{} : *std::ranges::max_element(all));
@@ -132,7 +132,7 @@ int measure(const Job& job, Report* report, const Gate* gate) {
   if (report != nullptr) {
     report->begin(describe_run(job, cores, reach, host_link));
     // Long vectors take seconds to set up.
-    job.progress.set_last_words(text_closing({}, {.is_complete = false, .cut_short_by = "nothing is measured"}));
+    job.progress.set_last_words(text_closing({}, {.is_complete = false, .cut_short_by = "nothing was measured"}));
   }
   const core::Stopwatch watch;
   Outcome outcome = Sweep{job, cores, report}.run();
@@ -142,13 +142,13 @@ int measure(const Job& job, Report* report, const Gate* gate) {
     report->end(outcome, job.progress.withdraw_last_words().empty());
     if (job.options.verdict) print_verdict(job, *report, outcome);
   }
-  // Ranks that have nothing to do wait for rank 0.
+  // Ranks without work wait for rank 0.
   const bool is_shut = outcome.signal == 0 && gate_is_shut(job, report, gate, outcome);
   if (outcome.n_wrong > 0 || is_shut) return core::to_int(core::ExitCode::failed);
   return outcome.signal == 0 ? core::to_int(core::ExitCode::ok) : 128 + outcome.signal;
 }
 
-// Collective: by the libraries of those rows that have one.
+// Collective: through the libraries of the rows that have one.
 void connect_devices(Job& job) {
   const std::vector<comm::DeviceGroup*> libraries = libraries_of(job);
   if (!libraries.empty())
@@ -190,8 +190,7 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
   runtime::catch_interrupts();
   progress.enter(runtime::Activity::setup);
   const runtime::Topology topology = runtime::discover_topology(world);
-  const auto transport =
-      comm::make_transport(world, {.ranks_per_node = options.ranks_per_node, .topology = &topology});
+  const auto transport = comm::make_transport(world, {.ranks_per_node = options.ranks_per_node, .topology = &topology});
   const bool is_demo = options.task == Task::demo;
   runtime::DeviceChoice device;
   const auto no_device = core::complaint_of([&] {
@@ -202,9 +201,9 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
                                        {"--graph", options.graph},
                                        {"--register", options.registration != comm::Registration::none}})
     if (world.rank() == 0 && device.is_host() && is_given)
-      core::log_warning(fmt::format("{} has no effect: vectors are in the memory of the host", flag));
+      core::log_warning(fmt::format("{} has no effect: the vectors are in host memory", flag));
   const runtime::UseDevice use{device};
-  // Else calls in a graph have their vectors registered by NCCL itself, which other rows have not.
+  // Otherwise NCCL itself registers the vectors of calls in a graph, which other rows do not get.
   if (options.registration == comm::Registration::none) setenv("NCCL_GRAPH_REGISTER", "0", 0);
   Groups groups{*transport, comm::devices_of(device), options.graph};
   const core::Bytes cache = device.is_host() ? runtime::last_level_cache() : largest_cache(world, device);

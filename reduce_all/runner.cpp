@@ -37,7 +37,7 @@ class DeviceRunner : public Runner {
     output_ = buffers.output.data();
     plan_->bind(buffers.input, buffers.output);
   }
-  // Once as it is, for what a library does in its first call only.
+  // Once directly, because libraries do extra work in their first call.
   void make_ready(int n) override {
     if (!uses_graph_ || recordings_.contains(n)) return;
     plan_->run(stream_);
@@ -53,7 +53,7 @@ class DeviceRunner : public Runner {
     enqueue(n);
     comm::wait(stream_, group_);
   }
-  // Behind other calls, during which the host enqueues this one: else it would be the host's time that is measured.
+  // After other calls, during which the host enqueues this one: otherwise the host's time would be measured.
   std::optional<core::Seconds> time_on_device() override {
     make_ready(1);
     constexpr int n_before = 4;

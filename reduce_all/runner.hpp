@@ -1,5 +1,5 @@
 // One call by one algorithm, in memory of the host or of a device, as the meter runs it.
-// Invariant: all members are collective where the algorithm is; run() enqueues, and waits once.
+// Invariant: all members are collective if the algorithm is; run() enqueues, and waits once.
 // Used by the measuring loop; made by the sweep and the visits.
 #pragma once
 
@@ -17,17 +17,17 @@ class Runner {
   virtual ~Runner() = default;
   /// Local: the buffers of the following runs.
   virtual void bind(const CallBuffers& buffers) = 0;
-  /// Before the barrier that opens a run; for what may not be timed.
+  /// Called before the barrier that opens a run; for untimed preparation.
   virtual void prepare() {}
-  /// What run() of so many needs, before it is timed.
+  /// Prepares run() of this many calls, before it is timed.
   virtual void make_ready(int /*n*/) {}
-  /// So many calls back to back; returns when they are complete.
+  /// This many calls back to back; returns when they are complete.
   virtual void run(int n) = 0;
-  /// One call, by the clock of the device; nothing where there is none.
+  /// One call, by the clock of the device; nothing without such a clock.
   [[nodiscard]] virtual std::optional<core::Seconds> time_on_device() { return std::nullopt; }
 };
 
-/// `is_prepared`: start() makes ready, and wait() is what counts.
+/// `is_prepared`: start() prepares, and wait() is timed.
 [[nodiscard]] std::unique_ptr<Runner> make_runner(std::unique_ptr<comm::Plan> plan, bool is_prepared = false);
 
 /// Copies input to output within the device's memory.
@@ -38,7 +38,7 @@ class Runner {
 [[nodiscard]] std::unique_ptr<Runner> make_exchange(comm::DeviceGroup& group, const CallBuffers& buffers,
                                                     int n_neighbours);
 
-/// The groups of the devices' algorithms, each made when it is first asked for.
+/// The groups of the devices' algorithms, each made when it is first requested.
 class Groups {
  public:
   /// `uses_graph`: as Options has it.
@@ -49,7 +49,7 @@ class Groups {
   [[nodiscard]] bool is_on_host() const noexcept { return devices_ == comm::Devices::none; }
   /// Of an algorithm for devices.
   [[nodiscard]] comm::DeviceGroup& of(const comm::Algorithm& algorithm);
-  /// Collective: to run on buffers of `pool`. Throws core::Error (usage) if there is an obstacle().
+  /// Collective: a runner on buffers of `pool`. Throws core::Error (usage) if there is an obstacle().
   [[nodiscard]] std::unique_ptr<Runner> make_runner(const comm::Algorithm& algorithm, const comm::Call& call,
                                                     BufferPool& pool);
 

@@ -13,19 +13,19 @@ constexpr std::size_t most_sizes = 100'000;  // nobody waits for more, and their
 
 std::uint64_t round_up(std::uint64_t bytes, std::uint64_t element) { return (bytes + element - 1) / element * element; }
 
-// `bytes` as whole elements of `dtype`: rounded where every type is asked for, else refused.
+// `bytes` as whole elements of `dtype`: rounded if every type is requested, else refused.
 std::uint64_t whole_elements(const Options& options, core::DType dtype, core::Bytes bytes, std::string_view flag) {
   const std::uint64_t element = core::size_of(dtype);
   const std::uint64_t rounded = round_up(bytes.value, element);
   if (rounded == bytes.value || options.is_every_dtype) return rounded;
   core::fail_usage(
-      {.what = fmt::format("{} B is no multiple of the {} B of {}", bytes.value, element, core::name(dtype)),
+      {.what = fmt::format("{} B is not a multiple of the {} B of {}", bytes.value, element, core::name(dtype)),
        .where = std::string{flag},
        .expected = "a whole number of elements",
        .fix = fmt::format("use {}, or another --dtype", rounded)});
 }
 
-// The size after `bytes`, a whole number of elements larger; nothing where it would be above the largest.
+// The size after `bytes`, a whole number of elements larger; nothing if it would exceed the largest.
 std::optional<std::uint64_t> grow_by_factor(double factor, std::uint64_t element, std::uint64_t bytes,
                                             std::uint64_t largest) {
   const double next = static_cast<double>(bytes) * factor;
@@ -52,7 +52,7 @@ std::vector<core::Bytes> sizes(const Options& options, core::DType dtype) {
   while (bytes) {
     result.push_back({*bytes});
     if (result.size() > most_sizes)
-      core::fail_usage({.what = fmt::format("these are more than {} sizes", most_sizes),
+      core::fail_usage({.what = fmt::format("these flags give more than {} sizes", most_sizes),
                         .where = "--step-factor, --step-bytes",
                         .expected = "a larger step, or -e nearer to -b",
                         .fix = ""});

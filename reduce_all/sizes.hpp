@@ -1,6 +1,6 @@
-// The calls a run goes through: every type, op and size.
+// The calls of a run: every type, op and size.
 // Invariant: sizes ascend, every one a whole number of elements, none above --max-bytes.
-// Used by the command line, which makes their list once, and all that read it.
+// Used by the command line, which makes their list once, and by all code that reads it.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@
 namespace lockstep::reduce_all {
 
 /// In the order of measuring. With `-d all` sizes, the largest too, are rounded up to whole elements, so that every
-/// type has one. Throws core::Error (usage) for a size that is no multiple of the element.
+/// type has one. Throws core::Error (usage) for a size that is not a multiple of the element.
 [[nodiscard]] std::vector<comm::Call> find_calls(const Options& options);
 
 /// The longest vector of them.

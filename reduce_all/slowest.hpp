@@ -1,5 +1,5 @@
 // The slowest rank's times, found by the ranks together.
-// Invariant: what a rank sends and holds grows with the samples, not with the ranks.
+// Invariant: a rank sends and holds data in proportion to the samples, not to the ranks.
 // Used by the sweep, after the timed part of a call.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace lockstep::reduce_all {
 
-/// Collective: each of `times`, as many on every rank, becomes the longest of all ranks. Returns how many of them are
-/// this rank's own.
+/// Collective: each of `times`, equally many on every rank, becomes the maximum over all ranks. Returns how many of
+/// them are this rank's own.
 [[nodiscard]] std::uint32_t keep_slowest(comm::Transport& transport, std::vector<double>& times);
 
 }  // namespace lockstep::reduce_all

@@ -18,7 +18,7 @@
 namespace lockstep::reduce_all {
 namespace {
 
-// Reading what others have just written takes another start(), so its runs cannot follow one another.
+// Reading what others just wrote needs another start(), so its runs cannot follow one another.
 Pace pace_of(const Options& options, const Contender& contender) {
   Pace pace = choose_pace(options, contender.estimate, contender.barrier);
   if (contender.role == Role::reading) pace.block = 1;
@@ -34,7 +34,7 @@ std::vector<Pace> decide_paces(const Options& options, const runtime::Communicat
   return paces;
 }
 
-// Samples, checks and time of a try that does not count go; wrong elements stay.
+// Drops samples, checks and time of a try that does not count; wrong elements stay.
 void start_afresh(std::vector<Contender>& contenders) {
   for (Contender& contender : contenders) {
     contender.samples.clear();
@@ -88,12 +88,12 @@ bool Sweep::is_time_spent() {
 bool Sweep::may_go_on(const comm::Call& next) {
   if (!has_measured_ || !is_time_spent()) return true;
   outcome_.is_complete = false;
-  outcome_.cut_short_by = fmt::format("--max-time {} is spent; nothing from {} on is measured",
+  outcome_.cut_short_by = fmt::format("--max-time {} is over; nothing was measured from {} on",
                                       core::format_seconds(job_.options.max_time), describe_call(next));
   return false;
 }
 
-// Collective: whether a signal reached any rank. All remember the same one, whichever rank it reached.
+// Collective: whether a signal reached any rank. All ranks keep the same one, whichever rank it reached.
 bool Sweep::is_interrupted() {
   outcome_.signal = runtime::agree_on_interrupt(job_.world);
   return outcome_.signal != 0;
@@ -102,12 +102,12 @@ bool Sweep::is_interrupted() {
 // The table's last lines, should a rank stall in `call`.
 std::string Sweep::closing_if_stalled(const comm::Call& call) const {
   Outcome outcome = outcome_;
-  outcome.cut_short_by =
-      fmt::format("a rank stalled, or a signal came in mid-call; nothing from {} on is measured", describe_call(call));
+  outcome.cut_short_by = fmt::format("a rank stalled, or a signal came during a call; nothing was measured from {} on",
+                                     describe_call(call));
   return text_closing(report_->rows(), outcome);
 }
 
-// False if a signal ended it; the call in hand is then dropped.
+// False if a signal ended it; the current call is then dropped.
 bool Sweep::measure_call(const comm::Call& call) {
   if (report_ != nullptr) job_.progress.set_last_words(closing_if_stalled(call));
   job_.progress.enter(runtime::Activity::setup);
@@ -116,7 +116,7 @@ bool Sweep::measure_call(const comm::Call& call) {
   if (!measure_until_cores_stay(meter, contenders)) {
     outcome_.is_complete = false;
     outcome_.cut_short_by =
-        fmt::format("{}; nothing from {} on is measured", name_end(outcome_.signal), describe_call(call));
+        fmt::format("{}; nothing was measured from {} on", name_end(outcome_.signal), describe_call(call));
     return false;
   }
   job_.progress.enter(runtime::Activity::finish);
@@ -124,7 +124,7 @@ bool Sweep::measure_call(const comm::Call& call) {
   return true;
 }
 
-// What was measured while cores moved is measured again, a few times at most. False if a signal ended it.
+// Repeats a measurement during which cores moved, a few times at most. False if a signal ended it.
 bool Sweep::measure_until_cores_stay(Meter& meter, std::vector<Contender>& contenders) {
   for (int n_tries = 1;; ++n_tries) {
     const core::Stopwatch watch;
@@ -140,8 +140,8 @@ bool Sweep::measure_until_cores_stay(Meter& meter, std::vector<Contender>& conte
   }
 }
 
-// For the limit. Between nodes vectors travel in messages, and nothing says what a rank must read from a core of its
-// node.
+// Reading for the limit. Between nodes vectors travel in messages, and nothing determines what a rank must read from a
+// core of its node.
 core::Bytes Sweep::bytes_to_read(const comm::Call& call) const {
   if (!cores_.is_on() || job_.transport.n_nodes() > 1) return {};
   return reduce_all::bytes_to_read(call, job_.world.n_ranks(), cores_.largest_read());
@@ -176,8 +176,8 @@ void Sweep::add_probes(const comm::Call& call, std::vector<Contender>& contender
                           .role = Role::reading});
 }
 
-// With one neighbour, and on one node with all: what joins GPUs pair by pair carries more by all, what several share by
-// one.
+// With one neighbour, and on one node with all: links that join GPUs pair by pair carry more with all, shared links
+// with one.
 void Sweep::add_exchanges(const comm::Call& call, std::vector<Contender>& contenders) {
   if (job_.links == nullptr) return;
   const std::size_t n_bytes = bytes_to_exchange(call, job_.world.n_ranks()).value;
@@ -208,8 +208,7 @@ bool Sweep::set_pace(Meter& meter, std::vector<Contender>& contenders) {
   return true;
 }
 
-// A batch of every contender per round, in an order of its own each round. Ends at once if cores have moved and
-// `may_repeat`.
+// A batch of every contender per round, in another order each round. Ends at once if cores have moved and `may_repeat`.
 Ended Sweep::run_rounds(Meter& meter, std::vector<Contender>& contenders, bool may_repeat) {
   std::vector<std::size_t> order(contenders.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -234,7 +233,7 @@ bool Sweep::run_turn(Meter& meter, Contender& contender) {
       job_.world, std::array{my_plan, affordable_samples(job_.options, contender, my_plan, is_spent)});
   if (is_spent && affordable < planned) {
     outcome_.is_complete = false;
-    outcome_.cut_short_by = fmt::format("--max-time {} is spent; the last size has fewer iterations",
+    outcome_.cut_short_by = fmt::format("--max-time {} is over; the last size has fewer samples",
                                         core::format_seconds(job_.options.max_time));
   }
   if (affordable > 0) meter.run_batch(contender, affordable);
@@ -257,7 +256,7 @@ bool Sweep::run_checks(Meter& meter, Contender& contender, std::int64_t n) {
   return true;
 }
 
-// Rank 0 learns of every contender and of every rank's first wrong element; all learn how many there are.
+// Rank 0 gets the results of every contender and every rank's first wrong element; all ranks get their number.
 void Sweep::collect(const comm::Call& call, std::vector<Contender>& contenders) {
   std::vector<Measured> measured;
   std::vector<WrongElement> wrong;

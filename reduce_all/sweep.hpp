@@ -1,5 +1,5 @@
 // The run: every type, op and size; at each of them all algorithms and the limit's probe in turn, in random order.
-// Invariant: whatever decides the course (pace, order, end) comes from rank 0 or the seed, so all ranks take the same.
+// Invariant: every decision on the course (pace, order, end) comes from rank 0 or the seed, so all ranks take the same.
 // Used by run.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace lockstep::reduce_all {
 
-/// What a run works with; all of it outlives the run.
+/// The context of a run; all of it outlives the run.
 struct Job {
   const Options& options;
   const runtime::Communicator& world;
@@ -38,7 +38,7 @@ struct Job {
   comm::DeviceGroup* links = nullptr;  ///< exchanges over links between GPUs; null where they are no part of the limit
 };
 
-/// What rank 0 learns of each rank about a contender.
+/// Rank 0's data from each rank about a contender.
 struct Tally {
   std::uint32_t n_slowest = 0;  ///< samples in which no rank was slower
   Mismatch mismatch{};

@@ -109,8 +109,8 @@ std::string list_text() {
     text += table.row({std::string{algorithm.name}, does, std::string{algorithm.steps}, std::string{algorithm.bytes},
                        std::string{algorithm.summary}});
   }
-  text += table.row(
-      {std::string{auto_name}, "asg", "those of what it runs", "those of what it runs", std::string{auto_summary}});
+  text += table.row({std::string{auto_name}, "asg", "as the algorithm it runs", "as the algorithm it runs",
+                     std::string{auto_summary}});
   return text;
 }
 

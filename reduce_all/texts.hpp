@@ -13,7 +13,7 @@ namespace lockstep::reduce_all {
 [[nodiscard]] std::string version_text();
 [[nodiscard]] std::string list_text();
 
-/// The text `task` asks for; empty if it asks for none.
+/// The text of `task`; empty if it has none.
 [[nodiscard]] std::string text_for(Task task);
 
 }  // namespace lockstep::reduce_all

@@ -25,7 +25,7 @@ std::string range_text(std::uint64_t first, std::uint64_t last) {
   return fmt::format("from {} to {}", size_text(first), size_text(last));
 }
 
-// The rows of the first type and op that can be trusted. One of `auto` is one of the algorithm it ran.
+// The reliable rows of the first type and op. A row of `auto` becomes one of the algorithm it ran.
 std::vector<Row> first_series(std::span<const Row> rows) {
   std::vector<Row> series;
   for (const Row& row : rows) {
@@ -58,7 +58,7 @@ std::string name_winners(const std::vector<Row>& best) {
   return text;
 }
 
-// Geometric mean of how much faster the winner is than the library; nothing if the library did not take part.
+// Geometric mean of the winner's speed-up over the library; empty if the library did not take part.
 std::string compare_with_library(const std::vector<Row>& series, const std::vector<Row>& best) {
   double log_sum = 0;
   int n = 0;
@@ -94,17 +94,17 @@ std::string name_best(const std::vector<Row>& series, const std::vector<Row>& be
 std::string rate_large(const std::vector<Row>& best, const VerdictContext& context) {
   const Row& largest = best.back();
   if (largest.bytes < large_bytes && !context.is_complete)
-    return fmt::format("Nothing is known about bandwidth: the run ended at {}, and that takes sizes of {} and more.",
+    return fmt::format("The run ended at {}, so the bandwidth is unknown: it needs sizes of at least {}.",
                        size_text(largest.bytes), size_text(large_bytes));
   if (largest.bytes < large_bytes) return "";
-  const std::string_view by = largest.limit_by == name(LimitedBy::cores)   ? "only reading what others have written"
-                              : largest.limit_by == name(LimitedBy::links) ? "only exchanging over the links of GPUs"
-                                                                           : "copying alone";
+  const std::string_view by = largest.limit_by == name(LimitedBy::cores) ? "only reading what other ranks wrote"
+                              : largest.limit_by == name(LimitedBy::links)
+                                  ? "only exchanging over the links between GPUs"
+                                  : "copying alone";
   std::string text =
       fmt::format("At {} it moves {:.1f} GB/s of vector per rank, {:.0f} % of what all ranks reach by {} ({:.1f} GB/s)",
                   size_text(largest.bytes), largest.algbw_GBps, largest.limit_percent, by, largest.limit_GBps);
-  if (context.n_nodes > 1 && largest.limit_by != name(LimitedBy::links))
-    text += "; the rest goes to the network as well";
+  if (context.n_nodes > 1 && largest.limit_by != name(LimitedBy::links)) text += "; the network takes part of the rest";
   return text + ".";
 }
 
@@ -119,21 +119,19 @@ std::string judge(std::span<const Row> rows, const VerdictContext& context) {
       std::accumulate(rows.begin(), rows.end(), std::uint64_t{0},
                       [](std::uint64_t sum, const Row& row) { return sum + row.wrong.value_or(0); });
   if (n_wrong > 0)
-    return fmt::format("{} elements came out wrong: find out why before you trust any result of this machine.",
-                       n_wrong);
+    return fmt::format("{} elements were wrong: find out why before you trust any result of this machine.", n_wrong);
   if (context.n_warnings > 0)
-    return fmt::format("Heed the {} above: {} makes these times doubtful.",
+    return fmt::format("See the {} above: {} makes these times doubtful.",
                        context.n_warnings == 1 ? "warning" : fmt::format("{} warnings", context.n_warnings),
                        context.n_warnings == 1 ? "it" : "each of them");
   if (!context.is_complete)
-    return "The run ended early, so sizes are missing: give it more time, or a machine on which nothing else runs.";
+    return "The run ended early, so sizes are missing: give it more time, or use an idle machine.";
   if (const std::string moving = name_moving(rows); !moving.empty())
-    return fmt::format("The cores kept moving while {} {} measured: trust no time marked `>`.", moving,
+    return fmt::format("The cores kept moving while {} {} measured: do not trust times marked `>`.", moving,
                        moving.find(',') == std::string::npos ? "was" : "were");
   if (const std::string distances = name_distances(rows); !distances.empty())
     return fmt::format(
-        "The cores were not always equally far apart (round trip of {}), so times of different sizes do not "
-        "compare.",
+        "The distances between cores changed (round trip of {}), so do not compare times of different sizes.",
         distances);
   return "";
 }
@@ -141,7 +139,7 @@ std::string judge(std::span<const Row> rows, const VerdictContext& context) {
 }  // namespace
 
 std::vector<std::string> verdict(std::span<const Row> rows, const VerdictContext& context) {
-  if (rows.empty()) return {"Nothing was measured, so there is nothing to say about this machine."};
+  if (rows.empty()) return {"Nothing was measured, so there is no result for this machine."};
   const std::vector<Row> series = first_series(rows);
   const std::vector<Row> best = best_rows(series);
   std::vector<std::string> sentences;
@@ -150,11 +148,10 @@ std::vector<std::string> verdict(std::span<const Row> rows, const VerdictContext
   };
   const bool is_idle = context.n_ranks == 1 && rows.front().in_place;
   if (is_idle)
-    say("There is one rank and nothing to copy in place: these are empty calls; start more ranks, for example with "
-        "--nproc 2.");
-  else if (context.n_ranks == 1)
-    say("There is one rank and so no communication: these are copy times; start more ranks, for example with --nproc "
+    say("One rank has nothing to copy in place, so these are empty calls: start more ranks, for example with --nproc "
         "2.");
+  else if (context.n_ranks == 1)
+    say("One rank does not communicate, so these are copy times: start more ranks, for example with --nproc 2.");
   else if (!best.empty())
     say(name_best(series, best));
   if (!best.empty()) {

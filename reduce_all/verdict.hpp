@@ -1,5 +1,5 @@
 // The result in two to four sentences, for a reader who does not want to read the table.
-// Invariant: every figure comes from the rows; nothing is said that they do not show.
+// Invariant: every figure comes from the rows; nothing is claimed that they do not show.
 // Used by --verdict.
 #pragma once
 

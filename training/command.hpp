@@ -1,4 +1,4 @@
-// A command line of lockstep, understood: what to print, what to refuse, or what to run.
+// A parsed command line of lockstep: what to print, what to refuse, or what to run.
 // Invariant: pure, makes no MPI call; the same arguments give the same Invocation on every rank.
 // Used by main(); each command has a row in the table of command.cpp.
 #pragma once
@@ -34,9 +34,9 @@ struct Invocation {
   std::string text{};  ///< to print, such as --help
   std::optional<core::Error> error{};
   Work run{};
-  /// Instead of run where no launcher is there: starts jobs, and is none itself.
+  /// Instead of run if there is no launcher: starts jobs, and is none itself.
   std::function<int(runtime::JobRunner&)> supervise{};
-  /// Where a launcher has started ranks, on the first of them: what MPI may not live to tell.
+  /// On the first rank if a launcher has started ranks: reports what MPI may prevent from being reported.
   std::function<void()> before_mpi{};
   int nproc = 0;               ///< ranks to start; 0: not given
   int expect_ranks = 0;        ///< how many there must be; 0: not given
@@ -53,18 +53,18 @@ struct Invocation {
 /// `arguments` as typed, without the program's name. Does not throw for what a user may type.
 [[nodiscard]] Invocation parse_command_line(const std::vector<std::string>& arguments);
 
-/// Collective: what `invocation` asks for; the exit code, the same on all ranks. `hint`: how they were launched.
+/// Collective: runs `invocation`; returns the exit code, the same on all ranks. `hint`: how the ranks were launched.
 [[nodiscard]] int run_on_ranks(const runtime::Session& session, const Invocation& invocation,
                                const runtime::LauncherHint& hint, runtime::Watchdog& watchdog);
 
 /// Whether one of `arguments` asks for help.
 [[nodiscard]] bool asks_for_help(const std::vector<std::string>& arguments);
 
-/// The flags of all commands that ranks work on: --nproc, --expect-ranks, --timeout and --verbose.
+/// The flags of all commands with ranks: --nproc, --expect-ranks, --timeout and --verbose.
 void declare_launch(core::Flags& flags, Invocation& invocation);
 
-/// Parses `arguments` by the flags `declare` declares, and those of declare_launch(). `usage` as in Flags. Throws
-/// core::Error (usage).
+/// Parses `arguments` with the flags that `declare` declares, and those of declare_launch(). `usage` as in Flags.
+/// Throws core::Error (usage).
 [[nodiscard]] Invocation make_invocation(const std::string& usage, Action (*declare)(core::Flags&),
                                          const std::vector<std::string>& arguments);
 

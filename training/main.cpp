@@ -1,4 +1,4 @@
-// lockstep: the second program. From the command line to the exit code; each command lives in a folder of its own.
+// lockstep: the second program. From the command line to the exit code; each command has its own folder.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -21,7 +21,7 @@ namespace {
 using namespace lockstep;
 using training::Invocation;
 
-// What needs no MPI when no launcher is there. Nothing if MPI is needed.
+// Everything that needs no MPI, if there is no launcher. Nothing if MPI is needed.
 std::optional<int> run_without_mpi(const Invocation& invocation, int argc, char** argv) {
   if (invocation.error) {
     core::log_error(invocation.error->what());

@@ -1,5 +1,5 @@
-// How far a long piece of work is: a bar with rate and time left on a terminal, a line every 10 s elsewhere.
-// Invariant: says nothing in the first 2 s, so short work stays quiet; writes to stderr only.
+// The progress of long work: a bar with rate and time left on a terminal, a line every 10 s elsewhere.
+// Invariant: prints nothing in the first 2 s, so short work stays quiet; writes to stderr only.
 // Used by the verbs of `lockstep shard` and `lockstep ckpt bench`.
 #pragma once
 
@@ -20,7 +20,7 @@ class Progress {
  public:
   /// `is_shown`: on one rank only. `clock` must outlive it.
   Progress(std::string what, Unit unit, bool is_shown, const core::Clock& clock = core::real_clock());
-  /// Leaves the terminal's line empty for what comes next.
+  /// Clears the terminal's line for other output.
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;

@@ -1,4 +1,4 @@
-// The vocabulary of the collectives: which one, on what, and who owns which part of the vector.
+// The vocabulary of the collectives: which one, on what, and which rank owns which part of the vector.
 // Invariant: sizes are elements; the parts are a pure function of (elements, grain, ranks).
 // Used by every file of comm/ and by its callers.
 #pragma once
@@ -27,7 +27,7 @@ inline constexpr std::array all_reduce_ops{ReduceOp::sum, ReduceOp::prod, Reduce
 [[nodiscard]] std::string_view name(Collective collective) noexcept;
 [[nodiscard]] std::string_view name(ReduceOp op) noexcept;
 
-/// What is to be done, the same on all ranks. `n_elements` is the whole vector: all_reduce's input and output,
+/// A collective call, the same on all ranks. `n_elements` is the whole vector: all_reduce's input and output,
 /// reduce_scatter's input, all_gather's output. The other side of the latter two is this rank's part() of it.
 struct Call {
   Collective collective = Collective::all_reduce;

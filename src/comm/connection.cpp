@@ -24,11 +24,9 @@ AllConnections gather_connections(const runtime::Communicator& world, const runt
   if (sockets != networks.end()) {
     const auto rank = static_cast<std::size_t>(sockets - networks.begin());
     all.warning = fmt::format(
-        "NCCL goes through TCP sockets between nodes on {} of {} ranks, such as rank {} on {}: it has found no "
-        "InfiniBand, "
-        "and no plugin for the network (on Slingshot: aws-ofi-nccl; module avail tells its name); NCCL_DEBUG=INFO "
-        "tells "
-        "what it looked for",
+        "NCCL uses TCP sockets between nodes on {} of {} ranks, such as rank {} on {}: it found neither InfiniBand nor "
+        "a plugin for the network (on Slingshot: aws-ofi-nccl; module avail lists it); NCCL_DEBUG=INFO shows what it "
+        "looked for",
         std::ranges::count(networks, "Socket"), networks.size(), rank, topology.places[rank].host);
   }
   all.warning = world.broadcast(all.warning);

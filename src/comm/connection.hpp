@@ -1,4 +1,4 @@
-// What the devices of all ranks are connected by, in a user's words.
+// How the devices of all ranks are connected, in a user's words.
 // Invariant: the same on all ranks.
 // Used by the programs.
 #pragma once

@@ -1,4 +1,4 @@
-// A collective on memory of devices: enqueued in a stream, among the kernels that make its input and read its output.
+// A collective on device memory: enqueued in a stream, among the kernels that produce its input and read its output.
 // Invariant: making a plan is collective and may allocate and communicate; running it allocates nothing.
 // Used by parallel/ and reduce_all/; a DeviceGroup makes plans, by `staged` with any transport, or by a library of the
 // device.
@@ -22,27 +22,28 @@ namespace lockstep::comm {
 struct Algorithm;
 class Transport;
 
-/// All members are to be called by every rank in the same order across the plans of a group.
+/// Every rank calls all members in the same order across the plans of a group.
 class DevicePlan {
  public:
   virtual ~DevicePlan() = default;
 
-  /// Local: the buffers of the following runs, of exactly the call's sizes. In place as comm::Plan::bind() has it.
+  /// Local: sets the buffers of the following runs, of exactly the call's sizes. In place as for comm::Plan::bind().
   virtual void bind(runtime::DeviceSpan<const std::byte> input, runtime::DeviceSpan<std::byte> output) = 0;
 
-  /// Collective: begins the call when all is done that `stream` was given before. The buffers belong to the plan until
+  /// Collective: starts the call after all earlier operations of `stream`. The buffers belong to the plan until
   /// finish().
   virtual void start(runtime::Stream& stream) = 0;
-  /// Collective, after start(): what `stream` is given from here on begins when the call is complete.
+  /// Collective, after start(): later operations of `stream` begin when the call is complete.
   virtual void finish(runtime::Stream& stream) = 0;
-  /// Collective: both at once, for a stream that has nothing else to do meanwhile.
+  /// Collective: both at once, for a stream without other work meanwhile.
   virtual void run(runtime::Stream& stream) {
     start(stream);
     finish(stream);
   }
 };
 
-/// How a library of the devices knows memory before its calls use it. Enumerators equal the words of the command line.
+/// How a library of the devices registers memory before its calls use it. Enumerators equal the words of the command
+/// line.
 enum class Registration : std::uint8_t {
   none,
   local,      ///< by each rank's communicator for itself: network and switches then take it from there, without a copy
@@ -51,20 +52,20 @@ enum class Registration : std::uint8_t {
 inline constexpr std::array all_registrations{Registration::none, Registration::local, Registration::symmetric};
 [[nodiscard]] std::string_view name(Registration registration) noexcept;
 
-/// What a library has connected the devices of this rank by, as far as it says.
+/// The connections of this rank's devices, as far as the library reports them.
 struct Connection {
   std::string network{};  ///< between nodes: "IB", "Socket", "AWS Libfabric"; used where there are several
   int n_channels = 0;     ///< that carry a call at a time, a thread block each; 0: unknown
 };
 
-/// Memory that a group knows while this lives; both must outlive it. Calls use the same places of it on all ranks,
+/// Memory registered with a group while this lives; both must outlive it. Calls use the same places of it on all ranks,
 /// except for a rank's own part.
 class Registered {
  public:
   virtual ~Registered() = default;
 };
 
-/// In bytes: GPUs copy what begins at no multiple of 16 in smaller pieces.
+/// In bytes: GPUs copy in smaller pieces if the begin is not a multiple of 16.
 inline constexpr std::size_t exchange_alignment = 512;
 
 /// The ranks of a transport, and one way in which their devices do collectives.
@@ -73,13 +74,13 @@ class DeviceGroup {
   virtual ~DeviceGroup() = default;
   /// Of its row in the registry.
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
-  /// Whether start() and finish() only enqueue, so that the host never waits in them and a stream that is recorded may
-  /// hold them.
+  /// Whether start() and finish() only enqueue, so that the host never waits in them and a recorded stream may contain
+  /// them.
   [[nodiscard]] virtual bool only_enqueues() const noexcept = 0;
-  /// Collective. Throws core::Error (usage) if this way cannot do it. The group must outlive it.
+  /// Collective. Throws core::Error (usage) if this way does not support it. The group must outlive it.
   [[nodiscard]] virtual std::unique_ptr<DevicePlan> make_plan(const Call& call) = 0;
-  /// Collective: the same way for `part`, some of the ranks in a row; each rank is in one. Calls of both may be in one
-  /// stream, so all ranks must start them in the same order, whichever of the two they are of. Both must outlive it.
+  /// Collective: the same way for `part`, consecutive ranks; each rank is in one part. Calls of both groups may be in
+  /// one stream, so all ranks must start them in the same order. Both groups must outlive it.
   [[nodiscard]] virtual std::unique_ptr<DeviceGroup> split(Transport& part) = 0;
   /// Collective: a plan by which each rank sends `bytes`, equal parts (core::partition by exchange_alignment) to as
   /// many ranks right of it in their ring, and receives as many from those left of it: bind() to what is sent and what
@@ -88,13 +89,13 @@ class DeviceGroup {
   [[nodiscard]] virtual std::unique_ptr<DevicePlan> make_exchange(core::Bytes /*bytes*/, int /*n_neighbours*/) {
     return nullptr;
   }
-  /// Collective: connects, unless a plan has.
+  /// Collective: connects, unless a plan has done so.
   [[nodiscard]] virtual Connection connection() { return {}; }
-  /// Whether there is a library that register_memory() tells of memory.
+  /// Whether register_memory() has a library to register with.
   [[nodiscard]] virtual bool registers() const noexcept { return false; }
-  /// Collective: the memory is all that allocate_to_register() gave, for as many bytes on every rank. From then on all
-  /// buffers of the group's plans must be registered, but those of exchanges. Null on all ranks if the library of one
-  /// does not register it.
+  /// Collective: the memory is everything that allocate_to_register() returned, the same number of bytes on every rank.
+  /// From then on all buffers of the group's plans must be registered, except those of exchanges. Null on all ranks if
+  /// the library of one rank does not register it.
   [[nodiscard]] virtual std::unique_ptr<Registered> register_memory(runtime::DeviceSpan<std::byte> /*memory*/,
                                                                     Registration /*how*/) {
     return nullptr;
@@ -103,8 +104,8 @@ class DeviceGroup {
   virtual void check() {}
 };
 
-/// Returns when all that a stream was given, or an event, is done; throws what the group notices in the meantime. Keeps
-/// a core busy.
+/// Returns when all operations of a stream, or an event, are done; throws what the group notices meanwhile. Keeps a
+/// core busy.
 template <class Enqueued>
 void wait(const Enqueued& enqueued, DeviceGroup& group) {
   while (!enqueued.is_done()) {
@@ -113,21 +114,21 @@ void wait(const Enqueued& enqueued, DeviceGroup& group) {
   }
 }
 
-/// Collective: for the GPUs that the ranks have chosen, by what choose_for_devices() gives for an all_reduce. The
-/// transport must outlive it.
+/// Collective: for the GPUs that the ranks have chosen, with the algorithm of choose_for_devices() for an all_reduce.
+/// The transport must outlive it.
 [[nodiscard]] std::unique_ptr<DeviceGroup> make_device_group(Transport& transport, const runtime::DeviceChoice& choice);
 
-/// Of the library for GPUs that is in use: "2.28.9"; empty if the program is built without.
+/// The version of the GPU library in use: "2.28.9"; empty if the program is built without one.
 [[nodiscard]] std::string nccl_version();
 
-/// Before anything else is asked of the library that was found when the program started, as that may not be the one it
-/// was built with. Throws core::Error (usage) if it is older than 2.18; what is newer is asked only of one that has it.
+/// To be called before any other use of the library found at the start, which may not be the one this program was built
+/// with. Throws core::Error (usage) if it is older than 2.18; newer functions are used only if it has them.
 void require_nccl();
 
-/// What this program lacks for that, "needs NCCL 2.28.7 or newer, and ..."; nothing if it can be asked for.
+/// What this program lacks for that, "needs NCCL 2.28.7 or newer, and ..."; nothing if it is supported.
 [[nodiscard]] std::optional<std::string> registration_obstacle(Registration registration);
 
-/// Memory of the device that a group can register. Throws core::Error (system) if it cannot be had.
+/// Device memory that a group can register. Throws core::Error (system) if there is not enough.
 [[nodiscard]] runtime::Buffer allocate_to_register(core::Bytes size);
 
 /// What the host does with the vectors that it gets from the devices.
@@ -136,9 +137,9 @@ struct Staging {
   bool is_order_fixed = false;    ///< what choose() is asked for
 };
 
-/// Through pinned memory and an algorithm of the host, whose bits the result has: with any transport, also where ranks
-/// share a GPU. start() enqueues the copy to the host, and finish() waits for that copy alone: kernels that were
-/// enqueued behind it go on while the ranks communicate. The transport must outlive the group.
+/// Through pinned memory and an algorithm of the host, whose bits the result has: with any transport, also if ranks
+/// share a GPU. start() enqueues the copy to the host, and finish() waits for that copy alone: kernels enqueued after
+/// it run while the ranks communicate. The transport must outlive the group.
 [[nodiscard]] std::unique_ptr<DeviceGroup> make_staged(Transport& transport, const Staging& staging = {});
 
 }  // namespace lockstep::comm

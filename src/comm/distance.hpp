@@ -1,5 +1,6 @@
-// How far apart the cores of a node's ranks are: a line's round trip, and reading what another core has just written.
-// Invariant: loads and stores in shared memory only; a look takes a millisecond; ranks that share cores give them away.
+// The distance between the cores of a node's ranks: the round trip of a cache line, and reading what another core just
+// wrote.
+// Invariant: loads and stores in shared memory only; a look takes a millisecond; ranks that share cores yield them.
 // Used by reduce_all/: its header, its limit, and to notice that a host moved the cores.
 #pragma once
 
@@ -17,7 +18,7 @@ class CoreProbe {
   /// Collective: makes room for reading up to `largest_read` at a time. `transport` must outlive it.
   CoreProbe(Transport& transport, core::Bytes largest_read);
 
-  /// Whether this rank's node has other ranks; if not, nothing below does anything.
+  /// Whether this rank's node has other ranks; if not, the functions below do nothing.
   [[nodiscard]] bool has_neighbour() const noexcept { return node_->n_ranks() > 1; }
 
   /// Collective: the round trip of a cache line between this rank and its right neighbour, as the lower quartile of

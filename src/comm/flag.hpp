@@ -1,5 +1,5 @@
-// Flags in shared memory: how ranks of a node tell each other how far they are, without locks.
-// Invariant: one writer, many readers, values only grow; a Flag has 128 bytes to itself (two lines, as prefetchers
+// Flags in shared memory, with which ranks of a node show their progress without locks.
+// Invariant: one writer, many readers, values only grow; a Flag has 128 bytes to itself (two lines, because prefetchers
 // fetch pairs).
 // Used by shm, hierarchical, the probe of distances and parallel/node_flags.
 #pragma once
@@ -40,7 +40,7 @@ inline void pause_processor() noexcept {
 #endif
 }
 
-/// Looks at `reached` until it holds: busily for a while, then giving the processor away between looks.
+/// Checks `reached` until it holds: busily for a while, then yielding between checks.
 template <class Reached>
 void wait_until(Transport& transport, Reached reached) {
   for (int looks = transport.spin_limit(); looks > 0; --looks) {

@@ -10,31 +10,32 @@
 
 namespace lockstep::comm {
 
-/// All members are to be called by every rank in the same order across the plans of a transport.
+/// Every rank calls all members in the same order across the plans of a transport.
 class Plan {
  public:
   virtual ~Plan() = default;
 
-  /// Local: the buffers of the following runs, of exactly the call's sizes. In place: all_reduce `input` is `output`;
-  /// reduce_scatter `output` is this rank's part of `input`; all_gather `input` is this rank's part of `output`.
+  /// Local: sets the buffers of the following runs, of exactly the call's sizes. In place: all_reduce `input` is
+  /// `output`; reduce_scatter `output` is this rank's part of `input`; all_gather `input` is this rank's part of
+  /// `output`.
   virtual void bind(std::span<const std::byte> input, std::span<std::byte> output) = 0;
 
   /// Collective: does the call; on return `output` holds the result and `input` may be changed.
   virtual void run() = 0;
 
-  /// Collective: begins the call when all is done that `stream` was given before. The buffers belong to the plan until
-  /// wait() returned or test() was true.
+  /// Collective: starts the call after all earlier operations of `stream`. The buffers belong to the plan until wait()
+  /// returned or test() was true.
   virtual void start(const runtime::Stream& stream) {
     stream.wait();
     begin();
   }
-  /// Local: goes as far as is possible without waiting; true once the call is complete.
+  /// Local: advances without waiting; true once the call is complete.
   [[nodiscard]] virtual bool test() = 0;
   /// Local: returns when the call is complete.
   virtual void wait() = 0;
 
  private:
-  /// As start(), for a host that has all it needs.
+  /// Like start(), for a host that has all it needs.
   virtual void begin() = 0;
 };
 

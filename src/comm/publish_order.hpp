@@ -1,6 +1,6 @@
 // The memory order with which a rank publishes what it wrote to shared memory.
-// Invariant: release. Weaker, and a peer may see the flag before the data; a test shows that this is noticed.
-// Used by flag.hpp only; a file of its own so that that test can put a weaker one in its place.
+// Invariant: release. With a weaker order, a peer may see the flag before the data; a test shows that this is detected.
+// Used by flag.hpp only; a separate file so that the test can replace it by a weaker one.
 #pragma once
 
 #include <atomic>

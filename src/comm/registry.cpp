@@ -15,8 +15,8 @@
 namespace lockstep::comm {
 namespace {
 
-constexpr std::string_view of_the_host = "those of what the host runs";
-constexpr std::string_view of_the_library = "the library's choice";
+constexpr std::string_view of_the_host = "as the host's algorithm";
+constexpr std::string_view of_the_library = "chosen by the library";
 
 constexpr Algorithm on_devices(std::string_view name, std::string_view summary, Needs needs, MakeGroup group) {
   return {.name = name,
@@ -30,7 +30,7 @@ constexpr Algorithm on_devices(std::string_view name, std::string_view summary, 
           .group = group};
 }
 
-// A part of the name behind a colon is a variant.
+// A name with a part after a colon is a variant.
 constexpr Algorithm nccl_row(std::string_view name, std::string_view summary, bool only_all_reduce = false) {
   Algorithm row = on_devices(name, summary, Needs::own_devices, nccl::make);
   row.steps = row.bytes = of_the_library;
@@ -47,7 +47,7 @@ constexpr Algorithm by_switches(Algorithm row, WhyNot why_not) {
 }
 
 constexpr Algorithm mpi_on_devices() {
-  Algorithm row = on_devices("mpi:device", "GPUs: MPI_Allreduce on their memory, where the library says that it can",
+  Algorithm row = on_devices("mpi:device", "GPUs: MPI_Allreduce on GPU memory, if the MPI library is GPU-aware",
                              Needs::mpi_processes, mpi_native::make_for_devices);
   row.steps = row.bytes = of_the_library;
   row.why_not = mpi_native::why_not_for_devices;
@@ -58,7 +58,7 @@ constexpr Algorithm mpi_on_devices() {
 
 constexpr std::array table{
     Algorithm{.name = "mpi",
-              .summary = "the MPI library's own collective; above 2^30 elements several calls of it",
+              .summary = "the MPI library's own collective; several calls above 2^30 elements",
               .steps = of_the_library,
               .bytes = of_the_library,
               .all_reduce = {mpi_native::make, nullptr},
@@ -109,23 +109,25 @@ constexpr std::array table{
               .reduce_scatter = {},
               .all_gather = {},
               .needs = Needs::several_nodes},
-    on_devices("staged", "GPUs: to pinned memory, there what the host would choose, and back; with any MPI",
+    on_devices("staged",
+               "GPUs: copies to pinned memory, runs the algorithm that the host would choose, copies back; any MPI",
                Needs::devices, staged::make),
     mpi_on_devices(),
-    nccl_row("nccl", "GPUs: NCCL, as it chooses"),
+    nccl_row("nccl", "GPUs: NCCL's own choice"),
     nccl_row("nccl:ring/ll", "NCCL's ring, where each 4 bytes carry a flag"),
     nccl_row("nccl:ring/ll128", "NCCL's ring, where each 120 bytes carry a flag"),
     nccl_row("nccl:ring/simple", "NCCL's ring, in chunks with a flag each"),
-    nccl_row("nccl:tree/ll", "NCCL's double binary tree, likewise", true),
-    nccl_row("nccl:tree/ll128", "NCCL's double binary tree, likewise", true),
-    nccl_row("nccl:tree/simple", "NCCL's double binary tree, likewise", true),
+    nccl_row("nccl:tree/ll", "NCCL's double binary tree, flags as in ring/ll", true),
+    nccl_row("nccl:tree/ll128", "NCCL's double binary tree, flags as in ring/ll128", true),
+    nccl_row("nccl:tree/simple", "NCCL's double binary tree, flags as in ring/simple", true),
     by_switches(nccl_row("nccl:nvls", "NCCL through the switches of a node (NVLink SHARP)"),
                 nccl::why_not_by_switches_of_a_node),
-    by_switches(nccl_row("nccl:nvlstree", "NCCL through the switches of each of several nodes, and trees", true),
-                nccl::why_not_by_trees_of_switches),
+    by_switches(
+        nccl_row("nccl:nvlstree", "NCCL through the switches of each node, and trees between several nodes", true),
+        nccl::why_not_by_trees_of_switches),
 };
 
-/// Does not compile for a name that the table lacks.
+/// Does not compile for a name that is not in the table.
 consteval const Algorithm* row(std::string_view name) {
   for (const Algorithm& algorithm : table)
     if (algorithm.name == name) return &algorithm;
@@ -197,15 +199,15 @@ std::unique_ptr<DeviceGroup> make_device_group(Transport& transport, const runti
 std::optional<std::string> obstacle(const Algorithm& algorithm, const Call& call, const Transport& transport,
                                     Devices devices) {
   if (algorithm.is_for_devices() != (devices != Devices::none))
-    return algorithm.is_for_devices() ? "works on the memory of GPUs" : "works on the memory of the host";
-  if (!algorithm.does(call.collective)) return fmt::format("does not do {}", name(call.collective));
+    return algorithm.is_for_devices() ? "works only on the memory of GPUs" : "works only on the memory of the host";
+  if (!algorithm.does(call.collective)) return fmt::format("does not support {}", name(call.collective));
   switch (algorithm.needs) {
     case Needs::mpi_processes:
       if (transport.communicator().mpi() == nullptr) return "needs ranks that are MPI processes";
       break;
     case Needs::one_node:
       if (transport.n_nodes() > 1)
-        return fmt::format("needs all ranks on one node, and these are on {}", transport.n_nodes());
+        return fmt::format("needs all ranks on one node, and these are on {} nodes", transport.n_nodes());
       break;
     case Needs::several_nodes:
       if (transport.n_nodes() == 1) return "needs ranks on several nodes, and these are all on one";
@@ -214,7 +216,7 @@ std::optional<std::string> obstacle(const Algorithm& algorithm, const Call& call
     case Needs::switches:
       if (devices == Devices::shared) return "needs a GPU for each rank, and some of these share one";
       if (algorithm.needs == Needs::switches && devices == Devices::own)
-        return "needs NVSwitches that add up (Hopper or newer, CUDA 12.1), and some of these GPUs have none";
+        return "needs NVSwitches that reduce (Hopper or newer, CUDA 12.1), and some of these GPUs have none";
       break;
     case Needs::nothing:
     case Needs::devices: break;

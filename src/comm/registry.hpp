@@ -1,7 +1,7 @@
 // The table of algorithms, and the choice among them: the only place where an algorithm's name is written.
 // Invariant: names never change once released; reduce_all, the trainer, the tests and the documentation all read this
 // table.
-// Used by everyone who communicates, or lets a user choose an algorithm.
+// Used by all code that communicates, or lets a user choose an algorithm.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace lockstep::comm {
 
 /// What one call costs on the wire, summed over all ranks; memory shared on a node is not the wire.
 struct Cost {
-  /// At most so many messages must follow one another (exactly, for a power of two); those of segments overlap.
+  /// The maximum number of messages in sequence (exact for a power of two); those of segments overlap.
   std::uint64_t steps = 0;
   std::uint64_t messages = 0;
   std::uint64_t bytes = 0;
@@ -30,16 +30,16 @@ struct Cost {
 using MakePlan = std::unique_ptr<Plan> (*)(Transport& transport, const Call& call);
 using CostFormula = Cost (*)(const Call& call, std::span<const int> nodes);
 
-/// How an algorithm does one collective; both null if it does not.
+/// How an algorithm implements one collective; both null if it does not.
 struct Implementation {
   MakePlan make = nullptr;
   CostFormula cost = nullptr;  ///< null where the library hides it (`mpi`)
 };
 
-/// What an algorithm asks of its ranks; the last three are of those that work on memory of devices.
+/// The requirements of an algorithm; the last three are those for device memory.
 enum class Needs : std::uint8_t { nothing, mpi_processes, one_node, several_nodes, devices, own_devices, switches };
 
-/// What the ranks compute with, and have their vectors in.
+/// Where the ranks compute and have their vectors.
 enum class Devices : std::uint8_t {
   none,     ///< the host
   shared,   ///< GPUs, of which some serve several ranks, and NCCL does not
@@ -51,7 +51,7 @@ enum class Devices : std::uint8_t {
 
 /// Collective: `row` is the algorithm's own.
 using MakeGroup = std::unique_ptr<DeviceGroup> (*)(const Algorithm& row, Transport& transport);
-/// As obstacle(), for what is of this algorithm alone.
+/// Like obstacle(), for what concerns this algorithm alone.
 using WhyNot = std::optional<std::string> (*)(const Call& call, const Transport& transport);
 
 struct Algorithm {
@@ -83,30 +83,31 @@ inline constexpr core::Bytes largest_short_message{std::uint64_t{16} << 10};
 
 struct Choice {
   const Algorithm* algorithm = nullptr;
-  /// Whether training sums and updates in one pass through the node's shared memory, of which `algorithm` is the
+  /// Whether training sums and updates in one pass through the node's shared memory; `algorithm` is then the
   /// communication alone.
   bool is_fused = false;
 };
 
-/// The algorithm for `call` over ranks on these nodes, one that has no obstacle(): on one node through shared memory;
-/// on several a ring for the halves of an all_reduce; else by recursive doubling what is short, hierarchically where
-/// nodes have several ranks, and by Rabenseifner's algorithm or, unless ranks are a power of two, a ring where each has
-/// one. Training sums the gradients of a node first and asks for each owner's slice, one rank a node. Where
-/// `is_order_fixed` an all_reduce adds up in a binary tree over ranks: recursive doubling pairs rank r with r^1, then
-/// the pairs, ..., and adds the lower one first on both sides; training takes the same tree through shared memory on a
-/// node, and this one between nodes. A pure function, so all ranks get the same.
+/// The algorithm for `call` over ranks on these nodes, one without an obstacle(): on one node through shared memory; on
+/// several a ring for the halves of an all_reduce; otherwise recursive doubling for short vectors, hierarchical if
+/// nodes have several ranks, and for one rank per node Rabenseifner's algorithm or, unless the number of ranks is a
+/// power of two, a ring. Training sums the gradients of a node first and asks for each owner's slice, one rank per
+/// node. If `is_order_fixed` an all_reduce sums in a binary tree over ranks: recursive doubling pairs rank r with r^1,
+/// then the pairs, ..., and adds the lower one first on both sides; training uses the same tree through shared memory
+/// on a node, and this one between nodes. A pure function, so all ranks get the same.
 [[nodiscard]] Choice choose(const Call& call, std::span<const int> nodes, bool is_order_fixed);
 
-/// The same for vectors on devices: the library of the devices where there is one and each rank has its own, else
+/// Likewise for vectors on devices: the library of the devices if there is one and each rank has its own device, else
 /// through the host.
 [[nodiscard]] const Algorithm& choose_for_devices(const Call& call, const Transport& transport, Devices devices);
 
-/// Why `algorithm` cannot do `call` over these ranks with such devices, as the end of "NAME ..."; nothing if it can.
+/// Why `algorithm` does not support `call` over these ranks with such devices, as the end of "NAME ..."; nothing if it
+/// does.
 [[nodiscard]] std::optional<std::string> obstacle(const Algorithm& algorithm, const Call& call,
                                                   const Transport& transport, Devices devices = Devices::none);
 
 /// Whether vectors may be combined on their way, by switches between these devices or by those of a network that NCCL
-/// is told of (NCCL_COLLNET_ENABLE).
+/// uses (NCCL_COLLNET_ENABLE).
 [[nodiscard]] bool may_be_added_up_on_the_way(const Call& call, Devices devices);
 
 /// Collective: prepares `call` on the host. Throws core::Error (usage) if there is an obstacle().

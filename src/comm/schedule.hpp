@@ -43,12 +43,12 @@ class Schedule {
  public:
   void send(int slot, int to, Region from);
   void recv(int slot, int from, Region into);
-  /// Nothing if the slot is idle, so a loop may wait for a slot it has not used yet.
+  /// Does nothing if the slot is idle, so a loop may wait for a slot it has not used yet.
   void wait(int slot);
   void combine(Region target, Region first, Region second);
   /// Nothing if both are the same region.
   void copy(Region target, Region source);
-  /// Divides in place; nothing for a divisor of 1.
+  /// Divides in place; does nothing for a divisor of 1.
   void divide(Region target, int divisor);
 
   /// Reserves scratch memory.
@@ -68,7 +68,7 @@ class Schedule {
   int divisor_ = 1;
 };
 
-/// What an algorithm needs to know to write the schedule of one rank.
+/// The facts from which an algorithm writes the schedule of one rank.
 struct Setting {
   int rank = 0;
   int n_ranks = 1;
@@ -80,10 +80,10 @@ struct Setting {
   [[nodiscard]] int divisor() const noexcept { return call.op == ReduceOp::avg ? n_ranks : 1; }
 };
 
-/// What every collective is for one rank: a copy.
+/// Any collective on one rank: a copy.
 [[nodiscard]] Schedule copy_alone(const Setting& setting);
 
-/// Into how many segments a message of `count` elements is cut so that none exceeds `segment_bytes`; at least 1.
+/// The number of segments of a message of `count` elements such that none exceeds `segment_bytes`; at least 1.
 [[nodiscard]] std::size_t count_segments(const Call& call, std::size_t count, std::size_t segment_bytes) noexcept;
 
 /// Collective: a plan that runs `schedule` over `transport`.

@@ -1,4 +1,4 @@
-// What an algorithm needs from the machine: messages between ranks, memory shared on a node, subgroups.
+// The machine as algorithms see it: messages between ranks, memory shared on a node, subgroups.
 // Invariant: algorithms see ranks only through this, so they run unchanged over MPI processes and over threads.
 // Messages go point to point, memory is shared without MPI; no collective of MPI moves data (that is algorithm `mpi`).
 // Used by the algorithms, parallel/, data/load/store_cached and the programs.
@@ -19,13 +19,13 @@ namespace lockstep::comm {
 using runtime::Channel;
 using runtime::SharedSegment;
 
-/// Where in its node a rank runs, as numbers that are equal for ranks that share the thing, and where nobody knows.
+/// Where in its node a rank runs, as numbers that are equal for ranks that share it, and equal if unknown.
 struct Seat {
   int socket = 0;
   int cache = 0;  ///< the last-level cache
 };
 
-/// Where the ranks of a transport are, by rank.
+/// The places of the ranks of a transport, by rank.
 struct Seating {
   std::vector<int> nodes{};       ///< counted from 0 in order of the lowest rank; ranks of one node can share memory
   std::vector<int> real_nodes{};  ///< without those that are pretended
@@ -44,7 +44,7 @@ class Transport {
   /// Node index of every rank.
   [[nodiscard]] const std::vector<int>& nodes() const noexcept { return seating_.nodes; }
   [[nodiscard]] int n_nodes() const noexcept;
-  /// Without those that are pretended: as libraries count them that look for themselves.
+  /// Without simulated nodes: as libraries count them that look for themselves.
   [[nodiscard]] int n_real_nodes() const noexcept;
   /// Of every rank.
   [[nodiscard]] const std::vector<Seat>& seats() const noexcept { return seating_.seats; }
@@ -58,10 +58,9 @@ class Transport {
   /// outlive it.
   [[nodiscard]] std::unique_ptr<SharedSegment> share(std::size_t bytes) { return communicator_->share(bytes); }
 
-  /// How many times to look at a flag before giving the processor away: few where ranks share cores.
+  /// How often to look at a flag before yielding the processor: rarely if ranks share cores.
   [[nodiscard]] int spin_limit() const noexcept { return communicator_->spin_limit(seating_.is_crowded); }
-  /// Called between looks once the limit is spent, with the number of such calls before; throws if the group has
-  /// failed.
+  /// Called between looks after that, with the number of previous calls; throws if the group has failed.
   void relax(std::uint64_t n_before) { communicator_->relax(n_before, seating_.is_crowded); }
 
  private:
@@ -70,11 +69,12 @@ class Transport {
 };
 
 struct TransportOptions {
-  /// Greater than 0: pretend that every so many ranks of a node are a node of their own.
+  /// Greater than 0: simulate nodes of this many ranks each.
   int ranks_per_node = 0;
-  /// Of `world`, if known: nodes, seats, and whether ranks share cores. Else nodes are found, and seats are unknown.
+  /// The placement of `world`, if known: nodes, seats, and whether ranks share cores. Otherwise nodes are detected, and
+  /// seats are unknown.
   const runtime::Topology* topology = nullptr;
-  /// Take it that ranks share cores, so that waiting must give the processor away at once.
+  /// Assume that ranks share cores, so that waiting must yield the processor at once.
   bool oversubscribed = false;
 };
 

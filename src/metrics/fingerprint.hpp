@@ -1,4 +1,4 @@
-// The fingerprint of a run as JSON: what it ran on, and where its ranks were.
+// The fingerprint of a run as JSON: its machine, and the places of its ranks.
 // Invariant: the same keys in every result file.
 // Used by reduce_all's result files and the trainer's run.json.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace lockstep::metrics {
 
-/// Everything of `environment` but its time, which result files call `started`.
+/// Everything of `environment` except its time, which result files call `started`.
 [[nodiscard]] nlohmann::ordered_json to_json(const runtime::Environment& environment);
 
 /// `ranks`, `nodes`, `binding` in one line, and `placement`, one entry per rank.
@@ -21,7 +21,7 @@ namespace lockstep::metrics {
 /// `device`: host or cuda, and of GPUs which each rank has.
 [[nodiscard]] nlohmann::ordered_json to_json(const runtime::DeviceChoice& device);
 
-/// As text; host names and variables may hold any bytes: what is no UTF-8 is replaced. `indent` -1: one line.
+/// As text; host names and variables may contain any bytes: what is not UTF-8 is replaced. `indent` -1: one line.
 [[nodiscard]] std::string dump(const nlohmann::ordered_json& json, int indent);
 
 }  // namespace lockstep::metrics

@@ -1,4 +1,4 @@
-// Phase times of all ranks in one table: least, mean, most, and who has the most.
+// Phase times of all ranks in one table: minimum, mean, maximum, and the rank of the maximum.
 // Invariant: among equal times the lowest rank is named.
 // Used by the trainer (progress line, final report, log).
 #pragma once

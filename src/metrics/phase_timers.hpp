@@ -1,6 +1,6 @@
-// Where the time of one rank goes, by phase.
-// Invariant: at any moment exactly one phase runs, so the phases add up to the time since construction; `other` is what
-// nobody claimed.
+// The time of one rank by phase.
+// Invariant: at any moment exactly one phase runs, so the phases add up to the time since construction; `other` is the
+// rest.
 // Used by the trainer.
 #pragma once
 
@@ -42,22 +42,22 @@ struct PhaseTimes {
   PhaseTimes& operator+=(const PhaseTimes& more) noexcept;
   PhaseTimes& operator-=(const PhaseTimes& less) noexcept;
   [[nodiscard]] core::Seconds total() const noexcept;
-  /// What belongs to training steps: all but evaluation and save.
+  /// Phases that belong to training steps: all except evaluation and save.
   [[nodiscard]] core::Seconds of_steps() const noexcept;
 };
 
-/// Costs one look at the clock per begin() and end(), and no memory. Of one thread.
+/// Costs one clock reading per begin() and end(), and no memory. For one thread.
 class PhaseTimers {
  public:
   /// `other` runs from now on.
   PhaseTimers() noexcept;
 
-  /// `phase` interrupts the one that runs, until its end(). Inside evaluation and save every phase counts as these.
+  /// `phase` interrupts the running one, until its end(). Inside evaluation and save every phase counts as these.
   void begin(Phase phase);
   void end();
 
-  /// Calls `at_end` whenever a phase ends, with the time that it took without the phases that interrupted it. What
-  /// `at_end` takes counts as this phase. Neither evaluation nor save is told of within itself. `at_end` does not throw.
+  /// Calls `at_end`, which does not throw, whenever a phase ends, with the time of the phase without interruptions. The
+  /// call itself counts as this phase. Phases within evaluation and save cause no call.
   void set_at_end(std::function<void(Phase phase, core::Seconds time)> at_end) { at_end_ = std::move(at_end); }
 
   /// end() at the end of a block.
@@ -72,13 +72,13 @@ class PhaseTimers {
     PhaseTimers& timers_;
   };
 
-  /// Moves `time` of what `from` got since the last lap() to `to`; no more than it got. For time that shows only
-  /// afterwards what it was.
+  /// Moves `time` from `from` to `to`, at most what `from` got since the last lap(). For time whose phase is known only
+  /// afterwards.
   void reassign(Phase from, Phase to, core::Seconds time) noexcept;
 
   /// Since construction.
   [[nodiscard]] PhaseTimes sums() noexcept;
-  /// Since the last lap(), or construction: one training step, if called at the end of each.
+  /// The times since the last lap(), or construction: one training step, if called at the end of each.
   [[nodiscard]] PhaseTimes lap() noexcept;
 
  private:

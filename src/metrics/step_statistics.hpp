@@ -1,7 +1,7 @@
-// How long a training step takes, and how many samples a second that makes.
+// The time of a training step, and the samples per second that follow.
 // Invariant: the steady state only: without the first steps, evaluation and saving; the time of a step is that of its
 // slowest rank; rates are samples over time, never means of rates.
-// Used by the trainer: one of these for each progress interval, one for the whole run.
+// Used by the trainer: one for each progress interval, one for the whole run.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,10 @@ struct StepSummary {
 
 class StepStatistics {
  public:
-  /// `most_kept`: even; what a rank sends in reduce().
+  /// `most_kept`: even; the number of steps that a rank sends in reduce().
   explicit StepStatistics(std::uint64_t n_warmup_steps, std::size_t most_kept = 1024);
 
-  /// One step. `lap`: what PhaseTimers::lap() gives at its end. `n_samples`: of all ranks. Allocates nothing.
+  /// Adds a step. `lap`: the result of PhaseTimers::lap() at its end. `n_samples`: of all ranks. Allocates nothing.
   void add(const PhaseTimes& lap, std::uint64_t n_samples);
   /// Forgets all timed steps; no step warms up again.
   void clear() noexcept;

@@ -1,4 +1,4 @@
-// Places in one piece of memory for buffers of which each lives for a while only.
+// Places in one block of memory for buffers that live only for a while.
 // Invariant: buffers that live at the same time never overlap; places depend on sizes and times alone.
 // Used by nn/host/storage and nn/cuda/program_memory.
 #pragma once
@@ -22,7 +22,7 @@ struct ArenaPlan {
   std::size_t n_bytes = 0;             ///< of all
 };
 
-/// The largest buffer first, each at the lowest place that is free while it lives.
+/// Places the largest buffer first, each at the lowest address that is free while it lives.
 [[nodiscard]] ArenaPlan plan_arena(std::span<const Lifetime> buffers, std::size_t alignment = 64);
 
 }  // namespace lockstep::nn

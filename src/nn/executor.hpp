@@ -1,7 +1,7 @@
-// A network made ready to run on a device: what a backend implements.
-// Invariant: parameters and gradients live in arenas of the caller (they may be shared by processes); the executor owns
-// activations and running statistics only. Passes are enqueued and need not be done when enqueue() returns. After the
-// first steps of each batch size nothing is allocated.
+// A network prepared for a device: the interface of a backend.
+// Invariant: parameters and gradients are in arenas of the caller (processes may share them); the executor owns only
+// activations and running statistics. Passes are enqueued and need not be done when enqueue() returns. After the first
+// steps of each batch size nothing is allocated.
 // Used by the trainer; implemented by nn/host and nn/cuda.
 #pragma once
 
@@ -23,12 +23,12 @@
 
 namespace lockstep::nn {
 
-/// cross_entropy takes the softmax of a network's outputs; nll takes outputs that are logarithms of probabilities
-/// already.
+/// cross_entropy includes the softmax of a network's outputs; nll takes outputs that are already logarithms of
+/// probabilities.
 enum class Loss { cross_entropy, nll, mse };
 
-/// bf16, f16: of activations, their gradients, and what layers read weights from. Parameters, their gradients,
-/// statistics, sums and losses are float32 in all.
+/// bf16, f16: the type of activations, their gradients, and the weights that layers read. Parameters, their gradients,
+/// statistics, sums and losses are always float32.
 enum class Precision { f32, bf16, f16 };
 
 struct ExecutorOptions {
@@ -39,14 +39,14 @@ struct ExecutorOptions {
   Precision precision = Precision::f32;
   std::uint64_t seed = 1;         ///< of dropout
   bool is_deterministic = false;  ///< nothing is chosen by timing
-  /// Embeddings' parameters whose gradients are 0 whenever a step begins, as their owner sees to: a backward pass adds
-  /// the rows of its samples, those that Hooks::touched() tells of, and touches no others. Else it writes the whole
-  /// table.
+  /// Parameters of embeddings whose gradients are 0 at the begin of every step, which their owner ensures: a backward
+  /// pass adds only the rows of its samples, those reported by Hooks::touched(). Otherwise it writes the whole table.
   std::vector<int> row_gradients{};
-  /// Where times decide: makes those of one rank everyone's. Called while executors are made, on every rank as often.
+  /// For decisions by timing: gives one rank's times to all. Called while executors are made, equally often on every
+  /// rank.
   std::function<void(std::span<double> times)> agree{};
-  /// Batch normalization takes the samples of several ranks together, those that Hooks::sum() sums over: each pass on
-  /// all of them is one group, and `bn_group` is not looked at.
+  /// Batch normalization combines the samples of several ranks, those that Hooks::sum() sums over: each pass on all of
+  /// them is one group, and `bn_group` is ignored.
   bool is_group_of_ranks = false;
   /// Called whenever a layer is planned, or has computed its part of a pass.
   std::function<void()> on_progress{};
@@ -76,30 +76,29 @@ enum class Pass : std::uint8_t {
   backward_adding  ///< the same, added to what is there
 };
 
-/// What a pass tells, or asks for, while it is enqueued: so it is about the order in the stream, and not about what has
-/// been done.
+/// Events and requests of a pass while it is enqueued: they concern the order in the stream, not what is done.
 class Hooks {
  public:
   virtual ~Hooks() = default;
-  /// In training, of an embedding in ExecutorOptions::row_gradients: the rows of the batch's samples, in any order and
+  /// In training, for an embedding in ExecutorOptions::row_gradients: the rows of the batch's samples, in any order and
   /// as often as they occur.
   virtual void touched(std::size_t slot, std::span<const std::uint64_t> rows) = 0;
   /// The gradient of slots()[slot] is complete; for slot = 0, 1, ...
   virtual void ready(std::size_t slot) = 0;
-  /// Collective over the ranks of a group: `values` become their sums. As many on all of them, also where a batch is
-  /// empty.
+  /// Collective over the ranks of a group: `values` become their sums. Equally many on all of them, even for an empty
+  /// batch.
   virtual void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) = 0;
 };
 
-/// Running statistics in a device's memory, and as many numbers for who keeps them as they were.
+/// Running statistics in a device's memory, and as much memory for a copy of earlier ones.
 struct DeviceStatistics {
   runtime::DeviceSpan<float> values{};
   runtime::DeviceSpan<float> kept{};  ///< the same whenever the host has written statistic()
 };
 
-/// Where a parameter lies in the arenas. Padding belongs to the slot, is 0 and stays 0. What is cut off at multiples of
-/// `block` elements from its begin is a slice of the logical tensor, taken as {outer, n_rows, n_inner}: `block_rows` of
-/// its rows. Rows are output channels, where the layout has them together; else all of it is one block.
+/// The place of a parameter in the arenas. Padding belongs to the slot, is 0 and stays 0. A piece cut at multiples of
+/// `block` elements from its begin is a slice of the logical tensor, seen as {outer, n_rows, n_inner}: `block_rows` of
+/// its rows. Rows are output channels, if the layout keeps them together; otherwise the whole tensor is one block.
 struct ArenaSlot {
   int parameter = 0;    ///< index into Network::parameters()
   core::Slice slice{};  ///< a multiple of 16 elements
@@ -119,19 +118,19 @@ class Executor {
   [[nodiscard]] virtual std::span<const ArenaSlot> slots() const noexcept = 0;
   [[nodiscard]] virtual std::size_t arena_elements() const noexcept = 0;
 
-  /// Between PyTorch's order of elements, {outer, rows, n_inner}, and that of the arena, of `rows` of its slot: whole
-  /// blocks, or up to the last. `elements`: what holds them, with its padding.
+  /// Converts `rows` of a slot between PyTorch's order of elements, {outer, rows, n_inner}, and that of the arena:
+  /// whole blocks, or up to the last row. `elements`: the arena's elements, with padding.
   virtual void pack(int parameter, core::Slice rows, std::span<const float> logical,
                     std::span<float> elements) const = 0;
   virtual void unpack(int parameter, core::Slice rows, std::span<const float> elements,
                       std::span<float> logical) const = 0;
 
-  /// Once: the arenas of all passes, arena_elements() each, 64-byte aligned. Their values may change between passes.
-  /// Padding of gradients that no pass writes is set to 0.
+  /// Called once: sets the arenas of all passes, arena_elements() each, 64-byte aligned. Their values may change
+  /// between passes. Padding of gradients that no pass writes is set to 0.
   virtual void bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients) = 0;
 
-  /// One number that multiplies the loss in backward passes from now on, read when the device comes to it: what is
-  /// small in f16 is lost otherwise. Not on the host.
+  /// Sets one number that multiplies the loss in later backward passes, read when the device gets there: small values
+  /// would be lost in f16 otherwise. Not on the host.
   virtual void scale_loss(runtime::DeviceSpan<const float> /*scale*/) {}
 
   /// Running mean or variance, by channel. May be written.
@@ -139,43 +138,42 @@ class Executor {
   /// None where the host is the device.
   [[nodiscard]] virtual DeviceStatistics device_statistics() noexcept { return {}; }
 
-  /// Collective where ranks are a group. `batch`: of max_batch samples at most: x float32 (or int64 ids, or images
-  /// of no more pixels than the network's input has), y int64 classes or float32 targets; it is read again by a
-  /// backward pass, and stays as it is until that is done. A backward pass is for the batch of the forward pass before;
-  /// its gradient is that of the summed loss times scale and sample weight. No ReLU hides a NaN from the loss.
+  /// Collective if ranks form a group. `batch`: at most max_batch samples: x float32 (or int64 ids, or images with at
+  /// most the pixels of the network's input), y int64 classes or float32 targets; a backward pass reads it again, so it
+  /// must not change until that is done. A backward pass is for the batch of the previous forward pass; its gradient is
+  /// that of the summed loss times scale and sample weight. No ReLU hides a NaN from the loss.
   virtual void enqueue(const data::Batch& batch, Pass pass, const core::StepNumbers& numbers, Hooks& hooks,
                        runtime::Stream& stream) = 0;
 
-  /// For devices, instead of enqueue() of a forward and a backward pass in training with the same numbers: first what
-  /// the host has to do for them, then the passes, in which it has no hand but for hooks, so that a recording of them
-  /// does for any batch of as many samples, whose images have one size. Not of an empty batch. `backward`: which pass
-  /// follows the forward pass.
+  /// For devices, instead of enqueue() of a forward and a backward pass in training with the same numbers: first the
+  /// host's part, then the passes, in which the host does nothing except call hooks, so that a recording of them is
+  /// valid for any batch of as many samples whose images have one size. Not for an empty batch. `backward`: the kind of
+  /// the pass after the forward pass.
   virtual void send(const data::Batch& /*batch*/, const core::StepNumbers& /*numbers*/, Hooks& /*hooks*/,
                     runtime::Stream& /*stream*/) {}
   virtual void enqueue_sent(Pass /*backward*/, Hooks& /*hooks*/, runtime::Stream& /*stream*/) {}
 
-  /// Of all forward passes enqueued since the last call of it. Waits for these: asked when the next step begins,
-  /// nothing stands still for it.
+  /// Sums over all forward passes enqueued since its last call. Waits for these: if it is called when the next step
+  /// begins, nothing stalls.
   [[nodiscard]] virtual LossSums sums() = 0;
 
-  /// For devices, instead: enqueues that the sums so far are those of one step, and begin anew; then asks for those of
-  /// the first step that they were not asked for, and waits for it alone. Of two steps there may be such sums.
+  /// For devices, instead: enqueues that the current sums are those of one step, and starts new ones; then requests
+  /// those of the first step not yet requested, and waits for it alone. At most two steps may have such sums.
   virtual void end_sums(runtime::Stream& /*stream*/) {}
   [[nodiscard]] virtual LossSums ended_sums() { return {}; }
 
   [[nodiscard]] virtual LayerTimes& layer_times() noexcept = 0;
 
-  /// What this backend can tell of its passes; null if nothing.
+  /// The inspection of this backend's passes; null if it has none.
   [[nodiscard]] virtual Inspection* inspection() noexcept { return nullptr; }
 
-  /// Layers that run on code which is slow for want of better on this device, with the reason; as batches of max_batch
-  /// samples show them.
+  /// Layers that run on slow code because this device has no better, with the reason; for batches of max_batch samples.
   [[nodiscard]] virtual std::vector<std::string> slow_layers() const = 0;
 
-  /// Whether what is kept in bf16 is computed in float32, as this device computes nothing in bf16.
+  /// Whether values kept in bf16 are computed in float32, because this device does not compute in bf16.
   [[nodiscard]] virtual bool computes_in_floats() const = 0;
 
-  /// Memory it holds itself, arenas not counted.
+  /// Its own memory, without the arenas.
   [[nodiscard]] virtual std::size_t n_bytes() const noexcept = 0;
 };
 

@@ -1,4 +1,4 @@
-// How parameters begin: PyTorch's distributions, drawn by counter.
+// Initial parameters: PyTorch's distributions, drawn by counter.
 // Invariant: an element depends on the seed, the parameter's name and the element's place in PyTorch's order alone.
 // Used by the trainer and by tests of backends.
 #pragma once

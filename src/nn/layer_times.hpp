@@ -1,5 +1,5 @@
-// Where the time of an executor's passes goes, layer by layer.
-// Invariant: timing changes nothing that is computed, and no pass waits for it.
+// The time of an executor's passes, layer by layer.
+// Invariant: timing changes no result, and no pass waits for it.
 // Used by the trainer, for --profile; implemented by nn/host and nn/cuda.
 #pragma once
 
@@ -19,7 +19,7 @@ class LayerTimes {
  public:
   virtual ~LayerTimes() = default;
 
-  /// Of passes that are enqueued from now on, by Executor::enqueue(): none of them may be recorded.
+  /// Times passes enqueued from now on by Executor::enqueue(): none of them may be recorded.
   virtual void start_profile() = 0;
   [[nodiscard]] virtual bool is_profiling() const noexcept = 0;
   /// Waits for these passes. In forward order; nodes that did nothing are left out.

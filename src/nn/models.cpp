@@ -41,14 +41,14 @@ Network mnist_cnn(const ModelSpec& spec) {
 constexpr BatchNorm with_relu{.has_relu = true};
 constexpr BatchNorm without_relu{};
 
-/// A convolution and its batch normalization, under torchvision's two names.
+/// A convolution and its batch normalization, with torchvision's two names.
 Value conv_bn(Network& net, const std::string& conv, const std::string& bn, Value x, Conv layer, BatchNorm norm) {
   layer.has_bias = false;
   x = net.conv(conv, x, layer, Init::kaiming_normal_fan_out);
   return net.batch_norm(bn, x, norm);
 }
 
-/// What a block adds to its result: its input, brought to the same shape where needed.
+/// The shortcut of a block: its input, converted to the result's shape if necessary.
 Value shortcut(Network& net, const std::string& block, Value x, std::uint64_t n_out, std::uint64_t stride) {
   if (stride == 1 && net.shape(x)[0] == n_out) return x;
   return conv_bn(net, block + ".downsample.0", block + ".downsample.1", x,
@@ -78,7 +78,7 @@ struct ResNet {
   std::array<int, 4> n_blocks;  ///< of each stage
 };
 
-/// torchvision ResNet; with the CIFAR stem as the FSDP tutorial alters it.
+/// torchvision ResNet; with the CIFAR stem as in the FSDP tutorial.
 Network make_resnet(const ModelSpec& spec, const ResNet& resnet) {
   Network net;
   Value x = net.input(spec.input, {.is_pixels = spec.takes_pixels});
@@ -162,7 +162,7 @@ Network make_model(const ModelSpec& spec) {
   if (!spec.n_ids.empty() && !model.takes_ids)
     core::fail_usage({.what = "samples are ids", .where = where, .expected = "samples of numbers"});
   if (spec.cifar_stem && !model.has_stems)
-    core::fail_usage({.what = "there is no CIFAR stem", .where = where, .expected = "a ResNet"});
+    core::fail_usage({.what = "this model has no CIFAR stem", .where = where, .expected = "a ResNet"});
   Network net = model.make(spec);
   if (spec.has_log_softmax) net.log_softmax({static_cast<int>(net.nodes().size() - 1)});
   return net;

@@ -200,7 +200,7 @@ Value Network::append(std::string name, const Layer& layer, std::vector<Value> i
   if (inputs.empty() != nodes_.empty())
     refuse(name, inputs.empty() ? "a second input" : "no input", "a network whose first node is its one input");
   if (std::any_of(nodes_.begin(), nodes_.end(), [&](const Node& node) { return node.name == name; }))
-    refuse(name, "a name given twice", "a name of its own for each layer");
+    refuse(name, "a name used twice", "a name of its own for each layer");
   nodes_.push_back({std::move(name), layer, std::move(inputs), std::move(output)});
   return {static_cast<int>(nodes_.size() - 1)};
 }
@@ -242,7 +242,7 @@ const Shape& Network::numbers(Value x, const std::string& name) const {
   if (std::holds_alternative<Ids>(nodes_[static_cast<std::size_t>(x.node)].layer))
     refuse(name, fmt::format("{} ids", in[0]), "numbers; look the ids up in an embedding first");
   if (std::holds_alternative<LogSoftmax>(nodes_[static_cast<std::size_t>(x.node)].layer))
-    refuse(name, "logarithms of probabilities", "nothing behind a log_softmax but the loss");
+    refuse(name, "logarithms of probabilities", "only the loss after a log_softmax");
   return in;
 }
 

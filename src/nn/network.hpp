@@ -17,12 +17,12 @@ using Shape = std::vector<std::uint64_t>;
 /// "3x224x224".
 [[nodiscard]] std::string to_string(const Shape& shape);
 
-/// What a node computes, to be the input of later ones.
+/// The result of a node, used as the input of later ones.
 struct Value {
   int node = -1;
 };
 
-/// How a parameter begins; the distributions of PyTorch's layers.
+/// Initial distributions of a parameter; those of PyTorch's layers.
 enum class Init {
   zeros,
   ones,
@@ -96,7 +96,7 @@ struct Embedding {
 };
 /// Features side by side.
 struct Concat {};
-/// Of classes, the logarithm of their probabilities: what a network may end with.
+/// The logarithm of the classes' probabilities: a network may end with it.
 struct LogSoftmax {};
 
 using Layer = std::variant<Input, Ids, Linear, Conv, BatchNorm, Relu, Add, MaxPool, GlobalAvgPool, Flatten, Dropout,
@@ -149,7 +149,7 @@ class Network {
   void add_parameter(Parameter parameter);
   void add_statistic(Statistic statistic);
   [[nodiscard]] std::string name_for(const std::string& given, const std::string& kind) const;
-  /// The shape of `x`, refused unless it is what node `name` takes.
+  /// The shape of `x`; throws unless node `name` accepts it.
   [[nodiscard]] const Shape& image(Value x, const std::string& name) const;
   [[nodiscard]] const Shape& features(Value x, const std::string& name) const;
   [[nodiscard]] const Shape& numbers(Value x, const std::string& name) const;

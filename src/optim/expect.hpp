@@ -1,5 +1,5 @@
 // The message for a value of a recipe that is out of its range.
-// Invariant: names the key, what it is and what it may be.
+// Invariant: names the key, its value and its range.
 // Used by the checks of OptimizerSpec and ScheduleSpec.
 #pragma once
 

@@ -1,6 +1,6 @@
-// Where a loss that is scaled is in its steps: what another run goes on from, beside parameters and states.
+// The state of a scaled loss between steps, which a resumed run needs besides parameters and states.
 // Invariant: a plain value, the same on all ranks.
-// Used by parallel/ and the trainer's checkpoints; cuda/step_state.hpp has what becomes of it in a step.
+// Used by parallel/ and the trainer's checkpoints; cuda/step_state.hpp has its change in a step.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The numbers of a step from what was asked for: rounded to float32 once, where PyTorch rounds them.
+// The numbers of a step, derived from the settings: rounded to float32 once, where PyTorch rounds them.
 // Invariant: pure; corrections of the step are computed in double, as in PyTorch.
 // Used by the families and, on a device, by cuda/prepare_bodies.hpp.
 #pragma once

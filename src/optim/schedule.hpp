@@ -1,5 +1,5 @@
 // Learning rates as functions of samples seen.
-// Invariant: pure; ranks, steps and the batch size are no inputs, so a run's rates do not depend on how it is spread.
+// Invariant: pure; ranks, steps and the batch size are not inputs, so a run's rates do not depend on its distribution.
 // Used by the trainer's loop and recipe.
 #pragma once
 

@@ -1,4 +1,4 @@
-// How the arena is cut into buckets, communicated one after another.
+// How the arena is divided into buckets, communicated one after another.
 // Invariant: buckets depend on the slots alone, never on ranks or arrival.
 // Used by the synchronizer.
 #pragma once

@@ -12,7 +12,7 @@
 namespace lockstep::parallel {
 namespace {
 
-// What lies in a slice is numbered by words of 32 bits.
+// Places in a slice are numbered by words of 32 bits.
 constexpr std::size_t largest_sparse = std::numeric_limits<std::uint32_t>::max();
 
 // Partial sums of a piece stay in the first-level cache from one round of the tree to the next.
@@ -29,7 +29,7 @@ BucketSums::BucketSums(comm::Transport& node, comm::Transport& between, NodeFlag
       setting_{std::move(setting)},
       has_messages_{setting_.n_nodes > 1},
       is_fused_{comm::choose({.n_elements = setting_.gradients[0].size()}, node.nodes(), setting_.is_tree).is_fused},
-      // An owner's own arena is in the memory next to it; a tree ends at the first rank.
+      // An owner's own arena is in its local memory; a tree ends at the first rank.
       target_{setting_.gradients[setting_.is_tree ? 0 : static_cast<std::size_t>(node.rank())]} {
   addends_.reserve(setting_.gradients.size());
   for (const core::Slice& slice : setting_.slices) {
@@ -88,7 +88,7 @@ void BucketSums::end_step() noexcept {
   n_finished_ = 0;
 }
 
-/// Begins what is ready on this node, and lets what is under way go on: other nodes may wait for our messages.
+/// Starts what is ready on this node, and advances what is under way: other nodes may wait for our messages.
 void BucketSums::progress() {
   if (!has_messages_) return;
   while (n_begun_ < setting_.slices.size() && flags_.all_reached(Stage::gradients, count(n_begun_ + 1)))
@@ -121,7 +121,7 @@ void BucketSums::sum_part(const core::Slice& part) {
   fold({.first = address(target_, part.offset)}, addends_, part.count, 1);
 }
 
-// In place: nobody but the owner touches its slice of any arena now.
+// In place: only the owner touches its slice of any arena now.
 void BucketSums::sum_in_tree(const core::Slice& slice) const {
   const auto& gradients = setting_.gradients;
   const comm::Combine add = comm::kernels().find_combine(core::DType::float32, comm::ReduceOp::sum);

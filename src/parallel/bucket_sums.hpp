@@ -1,6 +1,6 @@
 // Sums gradients over all ranks, bucket by bucket: through shared memory on a node; between nodes each owner's slice
-// over one rank a node, by what comm::choose() gives, or of embeddings by the rows touched.
-// Invariant: an owner alone touches its slices of the node's arenas once they are ready; all nodes get the same bits.
+// over one rank per node, with the algorithm of comm::choose(), or for embeddings by the rows touched.
+// Invariant: only the owner touches its slices of the node's arenas once they are ready; all nodes get the same bits.
 // Used by the synchronizer.
 #pragma once
 
@@ -35,18 +35,18 @@ class BucketSums {
   /// Collective over `between`, the owners of the same slices on all nodes.
   BucketSums(comm::Transport& node, comm::Transport& between, NodeFlags& flags, BucketSumsSetting setting);
 
-  /// Whether anything can be gained by calling ready() early.
+  /// Whether calling ready() early can save time.
   [[nodiscard]] bool overlaps() const noexcept { return has_messages_; }
 
-  /// Local: of this rank, the gradients of the first `n` buckets are complete. Sums and sends what it can without
+  /// Local: the gradients of the first `n` buckets of this rank are complete. Sums and sends what it can without
   /// waiting.
   void ready(std::size_t n);
 
-  /// Collective: all gradients of this rank are complete and it reads no parameter any more. Returns when that is so
+  /// Collective: all gradients of this rank are complete and it reads no parameter any more. Returns when that holds
   /// for all ranks of the node, and all of its sums have begun.
   void begin_rest();
 
-  /// Collective, after begin_rest(): returns when the sums of this rank's slices are there.
+  /// Collective, after begin_rest(): returns when the sums of this rank's slices are complete.
   void finish();
 
   /// Local: sums were read, and a new step begins.
@@ -57,7 +57,7 @@ class BucketSums {
   /// read once. But slices with rows are, as few of those are touched.
   [[nodiscard]] std::span<const std::span<const float>> sources(std::size_t bucket) const { return sources_[bucket]; }
 
-  /// Spent waiting for other nodes since construction.
+  /// Time spent waiting for other nodes since construction.
   [[nodiscard]] core::Seconds waited() const noexcept { return {waited_}; }
 
  private:

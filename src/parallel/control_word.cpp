@@ -72,7 +72,7 @@ std::optional<StepAgreement> ControlWord::finish() {
   sum_->wait();
   is_under_way_ = false;
   StepAgreement agreement = decode(sums_);
-  // Rare, and known to all ranks: a second all-reduce then says where.
+  // Rare, and known to all ranks: a second all-reduce then finds the place.
   if (sums_[n_not_finite] > 0) agreement.not_finite = find_first();
   return agreement;
 }

@@ -1,5 +1,6 @@
-// What all ranks must agree on after each step, exchanged by one small all-reduce.
-// Invariant: all ranks get the same agreement and take the same branch; it is about the report before, so nobody waits.
+// The agreement of all ranks after each step, exchanged by one small all-reduce.
+// Invariant: all ranks get the same agreement and take the same branch; it concerns the previous report, so nobody
+// waits.
 // Used by the trainer.
 #pragma once
 
@@ -14,8 +15,8 @@
 
 namespace lockstep::parallel {
 
-/// What one rank has to say when it has enqueued a step: sums and finiteness of what is done by then, the step before;
-/// all else is of now.
+/// The report of one rank when it has enqueued a step: sums and finiteness of what is done by then, the step before;
+/// everything else is current.
 struct StepReport {
   double loss = 0;  ///< sum over its samples
   std::uint64_t n = 0;
@@ -30,7 +31,7 @@ struct StepReport {
   std::optional<std::uint32_t> replica{};  ///< Synchronizer::replica_hash()
 };
 
-/// What all ranks know then: sums, and what any of them said.
+/// What all ranks then know: sums, and whether any rank reported something.
 struct StepAgreement {
   double loss = 0;
   std::uint64_t n = 0;
@@ -50,10 +51,10 @@ class ControlWord {
   /// Collective. `is_deterministic`: the loss is summed by the tree over ranks that gradients are summed by.
   ControlWord(comm::Transport& world, bool is_deterministic);
 
-  /// Collective: what was agreed on the report before, if there was one; and sends off this one.
+  /// Collective: the agreement on the previous report, if there was one; sends this one.
   std::optional<StepAgreement> exchange(const StepReport& report);
 
-  /// Collective: what is agreed on the last report, if it is not known yet.
+  /// Collective: the agreement on the last report, if it is not known yet.
   std::optional<StepAgreement> finish();
 
  private:

@@ -1,6 +1,6 @@
 // The synchronizer of devices: each rank has all parameters, gradients and states in its device's memory.
-// Invariant: step() enqueues only, if the group does; all replicas make the same update from the same sums. In the
-// host's memory there is a copy of what is there, made when somebody asks for it.
+// Invariant: step() only enqueues, if the group does; all replicas make the same update from the same sums. The host's
+// memory has a copy, made on request.
 // Used by make_synchronizer() and tests; others use synchronizer.hpp.
 #pragma once
 

@@ -1,6 +1,6 @@
-// Sums over ranks in a row: those whose samples batch normalization takes together, or all.
-// Invariant: all ranks of a group get the same bits; what was summed once in a length, on devices in one place, is
-// summed without allocation.
+// Sums over consecutive ranks: those whose samples batch normalization combines, or all.
+// Invariant: all ranks of a group get the same bits; a length that was summed once, on devices in one place, is summed
+// again without allocation.
 // Used by the trainer, for nn::Hooks::sum() and for running statistics.
 #pragma once
 
@@ -19,11 +19,11 @@ namespace lockstep::parallel {
 
 class GroupSum {
  public:
-  /// Collective over `world`, which must outlive it: every `n_ranks` ranks in a row are a group. `is_order_fixed`: sums
-  /// are taken by the tree of a deterministic run.
+  /// Collective over `world`, which must outlive it: every `n_ranks` consecutive ranks form a group. `is_order_fixed`:
+  /// sums follow the tree of a deterministic run.
   GroupSum(comm::Transport& world, int n_ranks, bool is_order_fixed);
 
-  /// Collective over the group: as many values on all of its ranks.
+  /// Collective over the group: the same number of values on all of its ranks.
   void sum(std::span<double> values);
 
  private:

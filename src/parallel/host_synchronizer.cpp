@@ -155,8 +155,8 @@ void HostSynchronizer::copy_between_nodes() {
   }
 }
 
-// Ranks of one node share its cores and its memory: what they sum during backward, backward waits for. So they sum in
-// step(), in one pass with the update. Only messages between nodes travel while this rank computes.
+// Ranks of one node share its cores and its memory: time that they spend summing during backward delays backward. So
+// they sum in step(), in one pass with the update. Only messages between nodes travel while this rank computes.
 void HostSynchronizer::ready(std::size_t slot) {
   if (!sums_.overlaps()) return;
   while (n_ready_ < buckets_.size() && buckets_[n_ready_].end_slot <= slot + 1) ++n_ready_;
@@ -262,7 +262,7 @@ void HostSynchronizer::end_writing(bool is_guarded) {
   replica_hash_ = core::crc32c(std::as_bytes(of_owners));
 }
 
-/// Returns when all ranks of the node have got here.
+/// Returns when all ranks of the node have arrived here.
 void HostSynchronizer::await_node() {
   flags_.publish(Stage::parameters, ++n_meetings_);
   flags_.await_all(Stage::parameters, n_meetings_);

@@ -1,5 +1,5 @@
 // The synchronizer of a host: the ranks of a node share an arena of parameters, and each owns slices of it.
-// Invariant: one arena of parameters a node, written in steps only, by owners only; one arena of gradients a rank.
+// Invariant: one arena of parameters per node, written in steps only, by owners only; one arena of gradients per rank.
 // Used by make_synchronizer() and tests; others use synchronizer.hpp.
 #pragma once
 
@@ -31,8 +31,8 @@ namespace lockstep::parallel {
 
 class HostSynchronizer final : public Synchronizer {
  public:
-  /// Collective over `world`, which must outlive it. The ranks of a node, in the transport's sense, share memory:
-  /// where a machine has several NUMA domains, each may be called a node.
+  /// Collective over `world`, which must outlive it. The ranks of a node, in the transport's sense, share memory: if a
+  /// machine has several NUMA domains, each may be called a node.
   HostSynchronizer(comm::Transport& world, std::vector<Slot> slots, const SynchronizerOptions& options);
 
   /// The node's, read by all its ranks.
@@ -62,7 +62,7 @@ class HostSynchronizer final : public Synchronizer {
   [[noreturn]] void fail_for_replicas() override { guard_.fail_for_replicas(); }
 
   [[nodiscard]] std::span<const Slot> slots() const noexcept override { return slots_; }
-  /// What this rank owns. The ranks of a node own each element once; every node has all of them.
+  /// The parts that this rank owns. The ranks of a node own each element once; every node has all of them.
   void visit(const std::function<void(const Piece&)>& visitor) override;
   [[nodiscard]] bool saves() const noexcept override { return node_index_ == 0; }
   void set_n_steps(std::uint64_t n_steps, const std::optional<optim::LossScale>& scale) noexcept override;

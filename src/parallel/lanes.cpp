@@ -30,7 +30,7 @@ void require_lanes(int n_lanes, int n_ranks) {
   if (is_power && n_lanes % n_ranks == 0) return;
   core::fail_usage({.what = fmt::format("a deterministic run of {} lanes on {} ranks", n_lanes, n_ranks),
                     .where = "deterministic",
-                    .expected = "lanes that are a power of two, and ranks that divide them",
+                    .expected = "a power of two of lanes, and a number of ranks that divides it",
                     .fix = is_power ? fmt::format("use {}", ranks_for(n_lanes)) : "use 8 lanes"});
 }
 

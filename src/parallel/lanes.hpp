@@ -1,7 +1,7 @@
-// The tree of a deterministic run: the global batch is cut into lanes, and gradients of lanes are summed pairwise.
-// Invariant: the same bits for any number of ranks that divides the lanes. A rank adds up its own lanes as a binary
-// counter does; the synchronizer goes on with that tree over ranks.
-// Used by the trainer where it is to be deterministic.
+// The tree of a deterministic run: the global batch is divided into lanes, and gradients of lanes are summed pairwise.
+// Invariant: the same bits on any number of ranks that divides the lanes. A rank sums its own lanes like a binary
+// counter; the synchronizer continues that tree over ranks.
+// Used by the trainer for deterministic runs.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +16,17 @@ namespace lockstep::parallel {
 /// Throws core::Error (usage) unless `n_lanes` is a power of two that `n_ranks` divides.
 void require_lanes(int n_lanes, int n_ranks);
 
-/// The samples of lane `lane`, within the global batch; the lanes of a rank are together what data::BatchPlan deals to
-/// it.
+/// The samples of lane `lane`, within the global batch; the lanes of a rank together are the samples that
+/// data::BatchPlan gives it.
 [[nodiscard]] core::Slice lane_samples(std::size_t global_batch, int n_lanes, int lane) noexcept;
 
-/// The sum of what the lanes of a rank have, such as their losses, by the same tree. At least one, and a power of two
-/// of them.
+/// Sums a value of each lane of the rank, such as their losses, by the same tree. A power of two of them, at least one.
 [[nodiscard]] double sum_lanes(std::span<const double> lanes) noexcept;
 
 /// The gradients of one rank's lanes, which it computes one after another.
 class Lanes {
  public:
-  /// `gradients`: the synchronizer's, where each lane leaves its own, and where the rank's sum ends up.
+  /// `gradients`: the synchronizer's, where each lane leaves its own and the rank's sum ends up.
   Lanes(int n_lanes, int rank, int n_ranks, std::span<float> gradients);
 
   /// The lanes of this rank, out of all: [first(), first() + n_local()).

@@ -1,5 +1,5 @@
-// How far each rank of a node is in its step, told through shared memory.
-// Invariant: one writer a flag, values only grow; who has seen a value sees all that was written before it.
+// The progress of each rank of a node in its step, through shared memory.
+// Invariant: one writer per flag, values only grow; a rank that has seen a value sees everything written before it.
 // Used by the synchronizer and its parts.
 #pragma once
 
@@ -57,7 +57,7 @@ class NodeFlags {
     if (on_wait_) on_wait_(what, number);
   }
 
-  /// Spent in await_all() since construction.
+  /// Time spent in await_all() since construction.
   [[nodiscard]] core::Seconds waited() const noexcept { return {waited_}; }
 
  private:

@@ -1,5 +1,5 @@
-// Squared norms that need more than one owner: of the whole gradient for clipping, of whole tensors for LARS and LAMB.
-// Invariant: added up block by block in the order of the arena, so neither the ranks nor the nodes show in the result.
+// Squared norms over several owners: of the whole gradient for clipping, of whole tensors for LARS and LAMB.
+// Invariant: added up block by block in the order of the arena, so the result depends on neither ranks nor nodes.
 // Used by the synchronizer.
 #pragma once
 
@@ -23,16 +23,16 @@ class NodeNorms {
   /// The index of the first block of a slice.
   [[nodiscard]] std::size_t first_block(const core::Slice& slice) const noexcept;
 
-  /// Puts down an owner's squared norms, one for each block from `first_block` on.
+  /// Stores an owner's squared norms, one for each block from `first_block` on.
   void put_gradient(std::size_t first_block, std::span<const double> norms) noexcept;
   /// Collective over the node: the sum of all.
   [[nodiscard]] double sum_gradient();
 
-  /// The same for two norms a block, in turn: parameters and updates.
+  /// Likewise for two norms per block, alternating: parameters and updates.
   void put_tensors(std::size_t first_block, std::span<const double> norms) noexcept;
   /// Collective over the node: sums the norms of each slot's blocks.
   void sum_tensors();
-  /// In the place of each block's norms, those of its whole slot.
+  /// Replaces each block's norms by those of its whole slot.
   void get_tensors(std::size_t first_block, std::span<double> norms) const noexcept;
 
  private:

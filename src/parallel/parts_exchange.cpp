@@ -67,7 +67,7 @@ void PartsExchange::write(std::span<const core::Slice> parts) const {
   }
 }
 
-/// Begins with the next rank, so that not all ranks send to the same one. Empty messages do not travel.
+/// Starts with the next rank, so that not all ranks send to the same one. Empty messages are not sent.
 void PartsExchange::post() {
   next_slot_ = 0;
   for (int distance = 1; distance < n_ranks_; ++distance) {
@@ -80,7 +80,7 @@ void PartsExchange::post() {
   }
 }
 
-/// From +0 on, as an element is there for those ranks that did not send it.
+/// From +0, as the element is on ranks that did not send it.
 void PartsExchange::add_all() const {
   for_parts_of(rank_, [&](std::span<float> part, const Word*) { std::fill(part.begin(), part.end(), 0.0F); });
   for (int rank = 0; rank < n_ranks_; ++rank) {

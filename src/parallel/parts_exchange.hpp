@@ -1,6 +1,6 @@
-// Adds up vectors of which each rank has only parts that are not zero: every rank sends those to every other one.
-// Invariant: a message is offset, length and values, part by part, in words of 32 bits; all ranks add in the order of
-// ranks and so get the same bits. One exchange at a time.
+// Sums vectors of which each rank has only nonzero parts: every rank sends those to every other one.
+// Invariant: a message is offset, length and values, part by part, in words of 32 bits; all ranks add in rank order and
+// so get the same bits. One exchange at a time.
 // Used by sparse_sum.
 #pragma once
 
@@ -20,15 +20,15 @@ class PartsExchange {
   /// Collective over `transport`, which must outlive it.
   explicit PartsExchange(comm::Transport& transport);
 
-  /// Local: there will be exchanges of so many words, of all ranks together.
+  /// Local: reserves room for exchanges of this many words, of all ranks together.
   void reserve(std::size_t n_words);
 
   /// What a message of `parts` takes.
   [[nodiscard]] static std::size_t count_words(std::span<const core::Slice> parts) noexcept;
 
-  /// Collective: sends `parts` of `vector`, which is +0 elsewhere. `n_words` is what each rank's message takes.
+  /// Collective: sends `parts` of `vector`, which is +0 elsewhere. `n_words` is the length of each rank's message.
   void start(std::span<float> vector, std::span<const core::Slice> parts, std::span<const std::uint64_t> n_words);
-  /// Local: goes as far as is possible without waiting; true, once, when `vector` is the sum.
+  /// Local: advances without waiting; true, once, when `vector` is the sum.
   [[nodiscard]] bool test();
   /// Local: returns when `vector` is the sum.
   void wait();

@@ -24,15 +24,14 @@ std::string name_place(const comm::Transport& world, int rank) {
 }
 
 [[noreturn]] void fail(std::string what, std::string where, std::string expected) {
-  throw core::Error(
-      core::ExitCode::failed,
-      {.what = std::move(what),
-       .where = std::move(where),
-       .expected = std::move(expected),
-       .fix = "suspect that node's memory or processor, or a stray write; go on from the last checkpoint elsewhere"});
+  throw core::Error(core::ExitCode::failed, {.what = std::move(what),
+                                             .where = std::move(where),
+                                             .expected = std::move(expected),
+                                             .fix = "resume from the last checkpoint on another node; check this "
+                                                    "node's memory and processor, and look for a stray write"});
 }
 
-/// The value most of `values` have; of equally frequent ones that which comes first.
+/// The most frequent of `values`; of equally frequent ones the first.
 std::uint32_t most_frequent(std::span<const std::uint32_t> values) {
   const auto frequency = [&](std::uint32_t value) { return std::count(values.begin(), values.end(), value); };
   return *std::max_element(values.begin(), values.end(),
@@ -69,9 +68,9 @@ bool ReplicaGuard::verify(std::span<const float> parameters) {
 
 void ReplicaGuard::fail_for_change() const {
   if (!changed_) return;
-  fail(fmt::format("parameters of '{}' have changed in memory between two steps", names_[parts_[*changed_].slot]),
+  fail(fmt::format("parameters of '{}' changed in memory between two steps", names_[parts_[*changed_].slot]),
        name_place(world_, world_.rank()),
-       fmt::format("hash {:08x}, as written; found {:08x}", hashes_[*changed_], found_));
+       fmt::format("hash {:08x} as written, but found {:08x}", hashes_[*changed_], found_));
 }
 
 std::uint32_t ReplicaGuard::hash() const noexcept { return core::crc32c(std::as_bytes(std::span{hashes_})); }
@@ -87,7 +86,8 @@ void ReplicaGuard::fail_for_replicas() {
        name_place(world_, static_cast<int>(first & 0xffff'ffff)), "the same bits on all nodes");
 }
 
-/// Slot and rank, in that order of significance, of the first piece of this rank that a node has otherwise than most.
+/// Slot and rank, in that order of significance, of the first piece of this rank that differs on one node from most
+/// nodes.
 std::uint64_t ReplicaGuard::find_stray() {
   const auto n_nodes = static_cast<std::size_t>(between_.n_ranks());
   const auto gather = [&](core::DType dtype, auto& mine, auto& all) {

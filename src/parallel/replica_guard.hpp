@@ -1,5 +1,5 @@
-// Notices parameters that are not what was computed: a flipped bit, a stray write, a node that computes otherwise.
-// Invariant: an owner knows the hash of each tensor's part it wrote; nothing is reported unless a bit differs.
+// Detects parameters that differ from what was computed: a flipped bit, a stray write, a node that computes wrongly.
+// Invariant: an owner knows the hash of each tensor's part that it wrote; nothing is reported unless a bit differs.
 // Used by the synchronizer.
 #pragma once
 
@@ -16,26 +16,26 @@ namespace lockstep::parallel {
 
 class ReplicaGuard {
  public:
-  /// Guards the parts of `slots` in `slices`, which this rank of `world` alone writes; both transports must outlive
-  /// it. `between`: the owners of the same slices on all nodes.
+  /// Guards the parts of `slots` in `slices`, which only this rank of `world` writes; both transports must outlive it.
+  /// `between`: the owners of the same slices on all nodes.
   ReplicaGuard(std::span<const Slot> slots, std::span<const core::Slice> slices, comm::Transport& world,
                comm::Transport& between);
 
   /// Of what was just written.
   void record(std::span<const float> parameters);
 
-  /// Before it is written over: whether everything is as it was recorded, or nothing was since the last call.
+  /// Called before a write: whether everything is as recorded, or nothing was recorded since the last call.
   [[nodiscard]] bool verify(std::span<const float> parameters);
   /// Whether there is something to verify.
   [[nodiscard]] bool is_recorded() const noexcept { return is_recorded_; }
-  /// Throws core::Error (failed), with the tensor and who wrote it, if verify() has found a change on this rank.
+  /// Throws core::Error (failed), with the tensor and its writer, if verify() has found a change on this rank.
   void fail_for_change() const;
 
-  /// Of all that was recorded last: equal for the owners of the same slices on all nodes.
+  /// The hash of the last record: equal for the owners of the same slices on all nodes.
   [[nodiscard]] std::uint32_t hash() const noexcept;
 
-  /// Collective over all ranks, after replicas were found to differ: throws core::Error (failed) with the first
-  /// tensor that does, on which node, and who wrote it there. The same on all ranks.
+  /// Collective over all ranks, after replicas were found to differ: throws core::Error (failed) with the first tensor
+  /// that differs, the node, and its writer there. The same on all ranks.
   [[noreturn]] void fail_for_replicas();
 
  private:

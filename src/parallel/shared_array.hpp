@@ -1,5 +1,5 @@
 // An array that all ranks of a node read and write.
-// Invariant: zeroed at creation; in the memory of the node's first rank; who writes what is agreed elsewhere.
+// Invariant: zeroed at creation; in the memory of the node's first rank; its users agree on who writes what.
 // Used by the synchronizer and its parts.
 #pragma once
 

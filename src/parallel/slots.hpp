@@ -1,5 +1,5 @@
-// Where tensors lie in the arenas of parameters and gradients, by name.
-// Invariant: ascending and apart; what lies between slots, and padding within them, is 0 in parameters and gradients.
+// The places of tensors in the arenas of parameters and gradients, by name.
+// Invariant: ascending and disjoint; gaps between slots, and padding within them, are 0 in parameters and gradients.
 // Used by all of parallel/; the trainer makes them from the slots of its executor.
 #pragma once
 
@@ -22,8 +22,8 @@ struct Slot {
   core::Slice slice{};
   bool decays = true;            ///< weight decay applies
   std::size_t row_elements = 0;  ///< of an embedding: only rows given to Synchronizer::touch() have a gradient; else 0
-  /// What is cut off at multiples of `block` elements from its begin is a slice of the logical tensor: `block_rows` of
-  /// its `n_rows` rows each, along one of its dimensions.
+  /// A piece cut at multiples of `block` elements from its begin is a slice of the logical tensor: `block_rows` of its
+  /// `n_rows` rows each, along one of its dimensions.
   std::size_t block = 1;
   std::size_t block_rows = 1;
   std::size_t n_rows = std::numeric_limits<std::size_t>::max();
@@ -35,13 +35,13 @@ struct SlotPart {
   core::Slice slice{};
 };
 
-/// The lowest one, for drills: a NaN or infinity comes of no finite value.
+/// The lowest one, for drills: flipping it in a finite value gives no NaN or infinity.
 inline void flip_bit(float& value) noexcept { value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ 1U); }
 
-/// Elements of an arena that holds `slots`.
+/// The number of elements of an arena for `slots`.
 [[nodiscard]] std::size_t arena_elements(std::span<const Slot> slots) noexcept;
 
-/// Throws core::Error (system) unless `slots` are ascending and apart.
+/// Throws core::Error (system) unless `slots` are ascending and disjoint.
 void require_ordered(std::span<const Slot> slots);
 
 /// The parts of slots in `slice`, ascending; slots of no elements have none.

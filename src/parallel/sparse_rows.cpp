@@ -93,7 +93,7 @@ void SparseRows::add_rows(std::size_t slot, const core::Slice& slice, std::vecto
   }
 }
 
-/// Those that lie in `slice`, if only in part.
+/// The rows that lie in `slice`, even if only in part.
 core::Slice SparseRows::rows_in(std::size_t slot, const core::Slice& slice) const noexcept {
   const auto& [n_rows, first_word] = tables_[slot];
   const core::Slice part = intersection(slots_[slot].slice, slice).seen_from(slots_[slot].slice.offset);

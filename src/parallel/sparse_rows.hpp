@@ -1,5 +1,5 @@
-// Which rows of embeddings have a gradient in this step: all others are zero on every rank and need no summing.
-// Invariant: a rank marks its own rows before it says that the gradients are ready; marks last until the step is over.
+// The rows of embeddings that have a gradient in this step: all others are zero on every rank and need no summing.
+// Invariant: a rank marks its own rows before it reports its gradients as ready; marks last until the step is over.
 // Used by the synchronizer.
 #pragma once
 
@@ -15,20 +15,20 @@ namespace lockstep::parallel {
 
 class SparseRows {
  public:
-  /// Collective over the ranks of one node. Of `slots`, those with rows.
+  /// Collective over the ranks of one node. Uses those of `slots` that have rows.
   SparseRows(comm::Transport& node, std::span<const Slot> slots);
 
   /// Marks rows of this rank, in any order and as often as they occur.
   void touch(std::size_t slot, std::span<const std::uint64_t> rows);
-  /// Takes back all marks of this rank, and zeroes their rows in its gradients.
+  /// Removes all marks of this rank, and zeroes their rows in its gradients.
   void clear(std::span<float> gradients) noexcept;
-  /// Zeroes what belongs to rows in `slice` of an arena: to those touched by any rank of the node, or to all.
+  /// Zeroes the rows in `slice` of an arena: those touched by any rank of the node, or all.
   void zero(const core::Slice& slice, bool is_all, std::span<float> arena);
 
   [[nodiscard]] bool has_rows(const core::Slice& slice) const noexcept;
 
-  /// The parts of `slice` where any rank of the node may have a gradient: touched rows, slots without rows. Ascending,
-  /// neighbours in one. `parts` is written over, so that a steady step allocates nothing.
+  /// The parts of `slice` in which any rank of the node may have a gradient: touched rows, slots without rows.
+  /// Ascending, with neighbours joined. `parts` is overwritten, so that a steady step allocates nothing.
   void find_touched(const core::Slice& slice, std::vector<core::Slice>& parts) const;
   /// No more than that many are ever found.
   [[nodiscard]] std::size_t most_parts(const core::Slice& slice) const noexcept;

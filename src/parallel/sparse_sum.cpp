@@ -25,7 +25,7 @@ SparseSum::SparseSum(comm::Transport& between, comm::Transport& later, PartsExch
   most_words_ = most_words_for(dense.all_reduce.cost(call, between.nodes()).bytes, between.n_ranks());
   exchange_.reserve(most_words_);
   parts_.reserve(rows.most_parts(slice));
-  // All nodes but one add 0 to each count: fewer messages one after another than gathering them round a ring.
+  // All nodes except one add 0 to each count: fewer messages in sequence than gathering them around a ring.
   counts_ = comm::make_plan(between, {.dtype = core::DType::uint64, .n_elements = n_words_.size()});
   const auto counts = std::as_writable_bytes(std::span{n_words_});
   counts_->bind(counts, counts);

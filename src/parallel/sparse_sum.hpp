@@ -1,4 +1,4 @@
-// The sum between nodes of a slice with rows: of the touched rows, or of all where that is fewer bytes.
+// The sum between nodes of a slice with rows: of the touched rows, or of all if that is fewer bytes.
 // Invariant: all nodes choose by the same counts, exchanged first, and so choose the same.
 // Used by bucket_sums.
 #pragma once
@@ -16,11 +16,11 @@
 namespace lockstep::parallel {
 
 /// In place. Several may have been started and share an exchange, but they complete one after another, in the same
-/// order on all ranks: test() and wait() are for the first that is not complete.
+/// order on all ranks: test() and wait() are for the first incomplete one.
 class SparseSum final : public comm::Plan {
  public:
-  /// Collective over both transports, those of the slice's owners: counts travel over `between` as sums start, all else
-  /// over `later` as they complete. `dense`: the algorithm that sums all.
+  /// Collective over both transports, those of the slice's owners: counts travel over `between` as sums start,
+  /// everything else over `later` as they complete. `dense`: the algorithm that sums all rows.
   SparseSum(comm::Transport& between, comm::Transport& later, PartsExchange& exchange, const SparseRows& rows,
             const core::Slice& slice, const comm::Algorithm& dense);
 

@@ -15,16 +15,16 @@ namespace lockstep::report {
 namespace {
 
 constexpr double significant = 0.05;
-// From so many on each side launches speak for themselves: of four and four one order in 70 is the extreme one.
+// With this many launches on each side, launches are the unit: for four and four one order in 70 is the extreme one.
 constexpr std::size_t enough_launches = 4;
 // Fewer come from a moment.
 constexpr std::size_t fewest_rounds = 5;
-// That the launches of a row agree with its visits. There are too few for Holm's factors.
+// The level at which the launches of a row agree with its visits. There are too few of them for Holm's factors.
 constexpr double launches_agree = 0.01;
 
 using Visits = std::vector<Placed>;
 
-// Rounds count on from launch to launch; what a launch has no visit of takes none from the next.
+// Rounds are numbered on from launch to launch; a round that a launch lacks takes none from the next.
 std::map<Subject, Visits> pool(std::span<const Results> launches) {
   std::map<Subject, Visits> pooled;
   std::size_t first_round = 0;
@@ -53,7 +53,7 @@ void describe_times(const std::vector<Stratum>& strata, Compared& row) {
   const auto n_pairs = [](const Stratum& s) { return s.before.size() * s.now.size(); };
   const auto main = std::ranges::max_element(strata, {}, n_pairs);
   if (main == strata.end() || n_pairs(*main) == 0) {
-    row.remark = "cores were never as far apart as before";
+    row.remark = "no visits of both sides have the same distance between cores";
     return;
   }
   row.n_before = main->before.size();
@@ -100,7 +100,7 @@ Verdict judge(const Judged& judged, double tolerance) {
   return is_within(judged.row, tolerance) ? Verdict::same : Verdict::noisy;
 }
 
-// Visits of a launch have more in common than visits of two.
+// Visits of one launch have more in common than visits of two.
 bool do_launches_disagree(const Judged& judged, double tolerance) {
   if (!judged.launches) return false;
   switch (judged.row.verdict) {
@@ -110,8 +110,8 @@ bool do_launches_disagree(const Judged& judged, double tolerance) {
   }
 }
 
-// Of as many rows as there are, the one looked at first must be this sure. Half of what may be told by chance is for
-// all rows together, half for each of them (`n_shares` 2); what is told of all leaves its half to the rows (1).
+// Of n rows, the first one examined must be this certain. Half of the error probability is for all rows together, half
+// for the single rows (`n_shares` 2); if all rows together are slower, the rows get their half (1).
 void adjust(std::vector<Judged>& all, double n_shares, double tolerance) {
   std::vector<double> slower, faster;
   for (const Judged& one : all) {
@@ -127,14 +127,14 @@ void adjust(std::vector<Judged>& all, double n_shares, double tolerance) {
     one.row.verdict = judge(one, tolerance);
     if (do_launches_disagree(one, tolerance)) {
       one.row.verdict = Verdict::noisy;
-      one.row.remark = "launches of one side differ as much";
+      one.row.remark = "variation between launches is as large";
     }
     const auto bound = one.shift.lower_bound(significant / n_shares / static_cast<double>(all.size()));
     if (bound) one.row.told_from = (1 + tolerance) * *one.row.ratio / *bound;
   }
 }
 
-// Of rounds, which share what befalls their launch: the tolerance must be exceeded beyond chance.
+// For rounds, which share the conditions of their launch: the tolerance must be exceeded beyond chance.
 Compared judge_rounds(const Points& means, double tolerance) {
   Judged judged{{.subject = {}, .n_before = means.before.size(), .n_now = means.now.size()}, shift_of(each(means))};
   describe_shift(judged);
@@ -150,7 +150,7 @@ Compared judge_rounds(const Points& means, double tolerance) {
   return judged.row;
 }
 
-// Of launches, each of which had a fate of its own: any difference must be beyond chance, and exceed the tolerance.
+// For launches, each with its own conditions: any difference must be beyond chance, and exceed the tolerance.
 Compared judge_launches(const Points& means, double tolerance) {
   const Stratum launches = by_launch(means);
   Judged judged{{.subject = {}, .n_before = launches.before.size(), .n_now = launches.now.size()}, shift_of(launches)};
@@ -166,7 +166,7 @@ Compared judge_launches(const Points& means, double tolerance) {
   return row;
 }
 
-// In the order of the first launch, then what others have besides.
+// In the order of the first launch, then the rows of others.
 std::vector<Subject> order_of(std::span<const Results> launches) {
   std::vector<Subject> subjects;
   std::set<Subject> known;
@@ -176,7 +176,7 @@ std::vector<Subject> order_of(std::span<const Results> launches) {
   return subjects;
 }
 
-// Of every launch, what differs from the first one now.
+// For every launch, what differs from the first one now.
 std::vector<std::string> changes_between(std::span<const Results> before, std::span<const Results> now) {
   std::vector<std::string> changes;
   const auto add = [&changes](std::string change) {
@@ -185,7 +185,7 @@ std::vector<std::string> changes_between(std::span<const Results> before, std::s
   for (const auto& side : {before, now.subspan(1)})
     for (const Results& launch : side) {
       for (std::string& change : name_changes(launch, now.front())) add(std::move(change));
-      if (!launch.is_complete) add(fmt::format("{} is of a run that ended early", launch.name));
+      if (!launch.is_complete) add(fmt::format("{} comes from a run that ended early", launch.name));
     }
   return changes;
 }

@@ -1,6 +1,6 @@
-// Whether anything has become slower: two sets of results compared, row by row.
-// Invariant: a pure function of results that were read or made before; times are compared only where cores were equally
-// far apart, and no row of either side is left out in silence.
+// Whether anything is slower: two sets of results compared, row by row.
+// Invariant: a pure function of results; times are compared only with equal distances between cores, and every row of
+// either side is reported.
 // Used by reduce_all's --baseline.
 #pragma once
 
@@ -15,12 +15,12 @@
 
 namespace lockstep::report {
 
-/// `noisy`: could not be told. `gone`, `added`: on one side only.
+/// `noisy`: too uncertain to decide. `gone`, `added`: on one side only.
 enum class Verdict { same, slower, faster, noisy, gone, added };
 [[nodiscard]] std::string_view name(Verdict verdict) noexcept;
 
-/// One row. Times and visits are those of the most pairs whose cores were equally far apart; ratios are of all such
-/// pairs, now / before.
+/// One row. Times and visits belong to the largest number of pairs with equal core distances; ratios are of all pairs,
+/// now / before.
 struct Compared {
   Subject subject;
   Verdict verdict = Verdict::noisy;
@@ -50,19 +50,19 @@ struct Comparison {
 
   [[nodiscard]] std::size_t count(Verdict verdict) const;
   [[nodiscard]] bool is_slower() const;
-  /// Nothing is slower, and nothing of the baseline is missing because the run ended early.
+  /// True if nothing is slower, and nothing of the baseline is missing because the run ended early.
   [[nodiscard]] bool is_passed() const;
 };
 
-/// Of launches that are comparable, at least one on each side. Rows in the order of the first launch now, then those
-/// gone.
+/// Compares launches that are comparable, at least one on each side. Rows are in the order of the first launch now,
+/// then those gone.
 [[nodiscard]] Comparison compare(std::span<const Results> before, std::span<const Results> now, double tolerance);
 
 /// A table, and the verdict in a last line.
 [[nodiscard]] std::string to_text(const Comparison& comparison);
 /// The member `comparison` of a result file, as in share/schemas/reduce_all-1.schema.json.
 [[nodiscard]] nlohmann::ordered_json to_json(const Comparison& comparison);
-/// JUnit's XML, as continuous integration reads it: a test case per row, those slower failed, those noisy skipped.
+/// JUnit XML for continuous integration: a test case per row; slower rows failed, noisy ones skipped.
 [[nodiscard]] std::string to_junit(const Comparison& comparison);
 
 /// "64 KiB float32 sum ring", for messages.
@@ -71,7 +71,7 @@ struct Comparison {
 [[nodiscard]] double percent(double ratio) noexcept;
 /// "ring float32 sum at 8 B, 64 KiB; shm float32 sum at 1 MiB": the rows of a verdict.
 [[nodiscard]] std::string name_rows(const Comparison& comparison, Verdict verdict);
-/// What is slower, of a comparison that is: those rows, and where only all together are, those beyond the tolerance.
+/// The slower rows of a comparison that is slower; if only all together are, the rows beyond the tolerance.
 [[nodiscard]] std::string name_slower(const Comparison& comparison);
 
 }  // namespace lockstep::report

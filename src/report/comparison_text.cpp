@@ -22,7 +22,7 @@ core::Table make_table() {
                       {"pairs", "", 5, Align::right},
                       {"effect", "", 6, Align::right},
                       {"p", "", 7, Align::right},
-                      {"told from", "(%)", 9, Align::right},
+                      {"detectable", "(%)", 10, Align::right},
                       {"verdict", "", 7, Align::left}},
                      "# "};
 }
@@ -55,16 +55,16 @@ std::vector<std::string> cells(const Compared& row) {
 std::string launches(std::size_t n) { return fmt::format("{} launch{}", n, n == 1 ? "" : "es"); }
 
 std::string together(const Compared& all, bool is_by_launch) {
-  if (!all.ratio) return "in no round enough of them had cores as far apart as before";
+  if (!all.ratio) return "no round of both sides had the same distances between cores in enough rows";
   const std::string_view unit = is_by_launch ? "launches" : "rounds";
   std::string text =
       fmt::format("{} %, 95 % interval {} %, {} {} against {}, p {:.2g}: {}", change(all.ratio), interval(all.ratio_95),
                   all.n_now, unit, all.n_before, all.p_slower, name(all.verdict));
-  if (all.told_from) text += fmt::format("; a slow-down of {:.0f} % would have been told", percent(*all.told_from));
+  if (all.told_from) text += fmt::format("; a slow-down of {:.0f} % would have been detected", percent(*all.told_from));
   return text;
 }
 
-// From which slow-down on half of the rows would have told.
+// The slow-down that would have been detected in half of the rows, and in the best row.
 std::string sensitivity(const Comparison& c) {
   std::vector<double> ratios;
   for (const Compared& row : c.rows) {
@@ -73,11 +73,12 @@ std::string sensitivity(const Comparison& c) {
   std::ranges::sort(ratios);
   const std::size_t n_compared = c.rows.size() - c.count(Verdict::gone) - c.count(Verdict::added);
   const std::size_t half = (n_compared + 1) / 2;
-  if (ratios.empty()) return "too few visits for any of these rows to tell a slow-down, however large";
+  if (ratios.empty()) return "too few visits to detect a slow-down of any size in any row";
   if (ratios.size() < half)
-    return fmt::format("only {} of {} rows have enough visits to tell a slow-down", ratios.size(), n_compared);
-  return fmt::format("half of the rows would have told a slow-down of {:.0f} %, the surest one of {:.0f} %",
-                     percent(ratios[half - 1]), percent(ratios.front()));
+    return fmt::format("only {} of {} rows have enough visits to detect a slow-down", ratios.size(), n_compared);
+  return fmt::format(
+      "a slow-down of {:.0f} % would have been detected in half of the rows, one of {:.0f} % in the best row",
+      percent(ratios[half - 1]), percent(ratios.front()));
 }
 
 std::string verdict_line(const Comparison& c) {
@@ -88,15 +89,17 @@ std::string verdict_line(const Comparison& c) {
                        c.rows.size() - c.count(Verdict::added));
   const std::size_t n_told = c.count(Verdict::same) + c.count(Verdict::faster);
   if (n_told == 0)
-    return fmt::format("nothing is known to be slower by more than {:g} %, nor not to be: too noisy", allowed);
+    return fmt::format("nothing is known to be slower by more than {:g} %, but these times are too noisy to tell",
+                       allowed);
   return fmt::format("nothing is known to be slower by more than {:g} %", allowed);
 }
 
 }  // namespace
 
 std::string to_text(const Comparison& c) {
-  std::string text = fmt::format("#\n# now ({}) against {} ({}): visits of either side, cores equally far apart\n",
-                                 launches(c.n_launches_now), fmt::join(c.files, ", "), launches(c.files.size()));
+  std::string text =
+      fmt::format("#\n# now ({}) against {} ({}): visits of both sides with the same distance between cores\n",
+                  launches(c.n_launches_now), fmt::join(c.files, ", "), launches(c.files.size()));
   for (const std::string& changed : c.changes) text += fmt::format("# changed: {}\n", changed);
   text += "#\n";
   const core::Table table = make_table();

@@ -41,7 +41,7 @@ std::string outcome(const Compared& row, const Comparison& c) {
     case Verdict::slower:
       return fmt::format("<failure type=\"slower\" message=\"slower by more than {:g} %: {}\"/>", 100 * c.tolerance,
                          text);
-    case Verdict::noisy: return fmt::format("<skipped message=\"could not be told: {}\"/>", text);
+    case Verdict::noisy: return fmt::format("<skipped message=\"too noisy to decide: {}\"/>", text);
     case Verdict::gone:
       return c.is_cut_short ? "<failure type=\"unfinished\" message=\"the run ended before it\"/>"
                             : "<skipped message=\"not measured now\"/>";

@@ -95,7 +95,7 @@ constexpr std::array result_fields{JsonField{"meta", {.kind = JsonKind::object, 
                                    JsonField{"visits", {.kind = JsonKind::list, .each = &row_rule}, false}};
 constexpr JsonRule result_rule{.kind = JsonKind::object, .fields = result_fields};
 
-// The version says which fields there are. Of what is nested deeper nothing is a result.
+// The version determines the fields. A result has no deeper nesting.
 constexpr std::array version_fields{JsonField{"schema"}, JsonField{"schema_version"}};
 constexpr core::JsonDocument result_document{.what = "a result of reduce_all",
                                              .rule = {.kind = JsonKind::object, .fields = version_fields},
@@ -164,7 +164,7 @@ Series read_series(const Parsed& row, const std::string& file, const std::string
   const Parsed &times = row.at("time_us"), &distances = row.at("core_round_trip_ns");
   if (times.size() != distances.size())
     core::refuse_field(file, field, fmt::format("has {} times and {} round trips", times.size(), distances.size()),
-                       "as many of both", again);
+                       "the same number of both", again);
   for (std::size_t i = 0; i < times.size(); ++i) {
     Visit visit{.time_us = read_positive(times, i, file, field + ".time_us")};
     if (!distances[i].is_null())
@@ -184,7 +184,8 @@ Parsed read_json(std::string_view text, const std::string& name) {
   return json;
 }
 
-// Of two objects the names of what differs: variables of an environment are many, and long. Nothing of other values.
+// For two objects, the names of differing members: variables of an environment are many and long. Empty for other
+// values.
 std::string name_differing(const std::string& then, const std::string& now) {
   const Parsed before = Parsed::parse(then, nullptr, false), after = Parsed::parse(now, nullptr, false);
   if (!before.is_object() || !after.is_object()) return "";
@@ -216,7 +217,7 @@ std::string read_whole(const std::string& path, std::string_view flag) {
   std::ifstream file{path, std::ios::binary};
   if (!file.is_open()) refuse(std::strerror(errno));
   std::string text{std::istreambuf_iterator<char>{file}, {}};
-  if (file.bad()) refuse("reading ended early");
+  if (file.bad()) refuse("it could not be read to its end");
   return text;
 }
 
@@ -233,7 +234,7 @@ Results parse_results(std::string_view text, const std::string& name) {
     const std::string field = fmt::format("visits[{}]", i);
     results.series.push_back(read_series(visits[i], name, field));
     if (!known.insert(results.series.back().subject).second)
-      core::refuse_field(name, field, "is there twice", "each row once", again);
+      core::refuse_field(name, field, "occurs twice", "each row once", again);
   }
   return results;
 }
@@ -242,10 +243,10 @@ Results read_results(const std::string& path, std::string_view flag) {
   Results results = parse_results(read_whole(path, flag), path);
   const bool has_visits = std::ranges::any_of(results.series, [](const Series& s) { return !s.visits.empty(); });
   if (!has_visits)
-    core::fail_usage({.what = fmt::format("{}: holds no visits, whose times are what is compared", path),
+    core::fail_usage({.what = fmt::format("{} has no visits, but only visits are compared", path),
                       .where = "visits",
-                      .expected = "those of a run with --json that nothing cut short",
-                      .fix = "measure it again, for fewer sizes or with more --max-time: reduce_all ... --json FILE"});
+                      .expected = "the file of a complete run with --json",
+                      .fix = "measure again with fewer sizes or a longer --max-time: reduce_all ... --json FILE"});
   return results;
 }
 
@@ -256,11 +257,11 @@ void require_comparable(const Results& before, const Results& now, std::string_v
       differing.push_back(fmt::format("{} is {}, not {}", facts[i].key, now.facts[i].second, before.facts[i].second));
   }
   if (differing.empty()) return;
-  core::fail_usage({.what = fmt::format("{} was measured on something else: in {} {}", before.name, now.name,
+  core::fail_usage({.what = fmt::format("{} was measured under other conditions: in {} {}", before.name, now.name,
                                         fmt::join(differing, "; ")),
                     .where = std::string{flag},
-                    .expected = "the same ranks, nodes, processors and way of measuring",
-                    .fix = "measure as then, or make a baseline for this: reduce_all ... --json FILE"});
+                    .expected = "the same ranks, nodes, processors and flags of measurement",
+                    .fix = "measure under the same conditions, or make a new baseline: reduce_all ... --json FILE"});
 }
 
 std::vector<std::string> name_changes(const Results& before, const Results& now) {

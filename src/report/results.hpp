@@ -1,5 +1,5 @@
-// A result file of reduce_all, as far as comparing needs it: what it was measured on, and the visits of every row.
-// Invariant: whatever the file holds is a Results or an Error (usage) that names file and key.
+// The part of a reduce_all result file that a comparison needs: its conditions, and the visits of every row.
+// Invariant: any file content is a Results or an Error (usage) that names file and key.
 // Used by report/comparison and reduce_all's --baseline.
 #pragma once
 
@@ -46,11 +46,11 @@ struct Results {
 [[nodiscard]] Results parse_results(std::string_view text, const std::string& name);
 [[nodiscard]] Results read_results(const std::string& path, std::string_view flag);
 
-/// Throws core::Error (usage), about `flag`, if what must be equal for times to be comparable is not: ranks, nodes,
-/// processor, and how was measured.
+/// Throws core::Error (usage), about `flag`, if conditions differ that must be equal: ranks, nodes, processor, and
+/// flags of measurement.
 void require_comparable(const Results& before, const Results& now, std::string_view flag);
 
-/// What else differs, and may be the reason for other times: "mpi_library: Open MPI 4.1.4, now Open MPI 5.0.3".
+/// The other differences, which may explain other times: "mpi_library: Open MPI 4.1.4, now Open MPI 5.0.3".
 [[nodiscard]] std::vector<std::string> name_changes(const Results& before, const Results& now);
 
 }  // namespace lockstep::report

@@ -6,8 +6,8 @@
 namespace lockstep::report {
 namespace {
 
-// By more than this factor it is another distance. Looks at cores that stay differ by a few percent, and times as
-// distances do.
+// A larger factor is another distance. Repeated looks at cores that stay differ by a few percent, and times follow
+// distances.
 constexpr double another_distance = 1.15;
 constexpr std::size_t least_share_of_rows = 4;  // a quarter
 

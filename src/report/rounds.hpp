@@ -1,5 +1,5 @@
-// Which visits may be compared with which, and what those of one round or launch have in common.
-// Invariant: pure functions; a visit is never compared with one whose cores were farther apart or nearer.
+// Which visits may be compared with which, and what the visits of one round or launch have in common.
+// Invariant: pure functions; visits are compared only with equal distances between cores.
 // Used by report/comparison.
 #pragma once
 
@@ -19,7 +19,7 @@ struct Placed {
   std::size_t round = 0;  ///< goes on from launch to launch
 };
 
-/// Visits of a row with cores equally far apart.
+/// Visits of a row with equal distances between cores.
 struct Peers {
   std::vector<Placed> before;
   std::vector<Placed> now;
@@ -30,7 +30,7 @@ struct Peers {
 
 [[nodiscard]] Stratum times_of(const Peers& peers);
 
-/// A time relative to what is usual: 1.1 is 10 % longer.
+/// A time relative to the usual one: 1.1 is 10 % longer.
 struct Point {
   std::size_t launch = 0;
   std::size_t round = 0;
@@ -42,15 +42,15 @@ struct Points {
   std::vector<Point> now;
 };
 
-/// The visits of a row; usual is the geometric mean of the medians of both sides, with cores equally far apart. Visits
-/// without any on the other side are left out.
+/// The visits of a row; the usual time is the geometric mean of the medians of both sides, with equal distances between
+/// cores. Visits without a counterpart on the other side are left out.
 [[nodiscard]] Points relative(const std::vector<Peers>& row);
 
 [[nodiscard]] Stratum each(const Points& points);
 /// The median of each launch.
 [[nodiscard]] Stratum by_launch(const Points& points);
 
-/// What happens to a whole round happens to all its rows, and the noise of rows averages out.
+/// What affects a whole round affects all its rows, and the noise of rows averages out.
 class Rounds {
  public:
   void add(const Points& row);

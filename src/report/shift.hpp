@@ -1,5 +1,5 @@
-// How many times as long as before something takes now, from ranks alone, where only some values may be compared.
-// Invariant: no distribution is assumed; what the values do not support is absent, never a guess.
+// Estimates the ratio of times now to times before from ranks alone, if only some values may be compared.
+// Invariant: assumes no distribution; an estimate that the values do not support is absent, never a guess.
 // Used by report/comparison.
 #pragma once
 
@@ -29,13 +29,13 @@ class Shift {
   [[nodiscard]] std::size_t n_pairs() const noexcept { return ratios_.size(); }
   /// The median of now / before over the pairs. Nothing without pairs.
   [[nodiscard]] std::optional<double> ratio() const;
-  /// Where the ratio lies with 95 % probability.
+  /// The 95 % confidence interval of the ratio.
   [[nodiscard]] std::optional<core::Interval> interval_95() const;
   /// The ratio is above this with probability 1 - `alpha`.
   [[nodiscard]] std::optional<double> lower_bound(double alpha) const;
-  /// How probable it is that a time now exceeds one before (A of Vargha and Delaney 2000); 0.5 without pairs.
+  /// The probability that a time now exceeds one before (A of Vargha and Delaney 2000); 0.5 without pairs.
   [[nodiscard]] double effect() const;
-  /// How probable such times, or ones that look more like it, are if the ratio is not above `limit` (not below).
+  /// The probability of such times, or of more extreme ones, if the ratio is not above `limit` (not below).
   [[nodiscard]] double p_above(double limit) const;
   [[nodiscard]] double p_below(double limit) const;
 
@@ -46,7 +46,7 @@ class Shift {
   std::vector<double> at_least_{};  ///< of u pairs, how probable it is that so many or more are in favour of one side
 };
 
-/// P values as they are once the most favourable of all of them is what one looks at (Holm 1979).
+/// P values adjusted for choosing the smallest of all of them (Holm 1979).
 [[nodiscard]] std::vector<double> adjust_holm(std::span<const double> p_values);
 
 }  // namespace lockstep::report

@@ -18,9 +18,9 @@ namespace {
 
 constexpr const char* uri_variable = "LOCKSTEP_SIGNAL_URI";  // a name that no result records
 
-// Of the program that tells; open until it ends, as that is how long ranks may ask.
+// Of the program that tells; stays open until the program ends, as ranks may ask until then.
 int told = -1;
-// Of the rank: signal handlers can reach nothing but globals, nor read the environment.
+// Of the rank: signal handlers can reach only globals and cannot read the environment.
 std::array<char, 64> note_path{};
 
 constexpr const char* note_name = "lockstep-signal";
@@ -29,7 +29,7 @@ constexpr const char* note_name = "lockstep-signal";
 constexpr off_t place_of_start = sizeof(int);
 constexpr off_t place_of_exit = 2 * sizeof(int);
 
-// On another node the same number is another process, and its files are none of ours.
+// On another node the same pid is another process, whose files are not ours.
 bool is_note(const char* path) {
   std::array<char, 256> target{};
   const ssize_t n = readlink(path, target.data(), target.size());

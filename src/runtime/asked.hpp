@@ -1,12 +1,12 @@
-// What the program that --nproc was given to and its ranks tell each other: which signal asked for an end, that there
-// is a rank, and how it has ended.
-// Invariant: launchers pass on SIGUSR1 alone, so it stands for others; who sends it has told before for which.
+// What a program with --nproc and its ranks tell each other: which signal asked for an end, that a rank exists, and how
+// it ended.
+// Invariant: launchers pass on SIGUSR1 alone, so it stands for other signals; its sender has recorded before which one.
 // Used by supervise.cpp, guard.cpp and interrupt.cpp.
 #pragma once
 
 namespace lockstep::runtime {
 
-/// Before the launcher is started: makes a place that ranks can find.
+/// Called before the launcher is started: creates a place that ranks can find.
 void prepare_to_tell_signal();
 void tell_signal(int signal) noexcept;
 /// Whether MPI has started in a rank; true if that cannot be known.
@@ -14,16 +14,17 @@ void tell_signal(int signal) noexcept;
 
 /// In a rank, before anything else.
 void find_place_to_tell() noexcept;
-/// In a rank: whether such a program, on this node, has been found.
+/// In a rank: whether such a program was found on this node.
 [[nodiscard]] bool has_place_to_tell() noexcept;
 /// In a rank, once MPI is there.
 void tell_start() noexcept;
-/// Of a rank that ends, unless with 0: launchers have been seen to end with 0, 1, 9 or 255 after one that failed (Hydra
-/// 4). False if another rank of the job has told before.
+/// Called by a rank that ends with a code other than 0: launchers have been seen to end with 0, 1, 9 or 255 after a
+/// rank failed (Hydra 4). Returns false if another rank of the job has reported before.
 bool tell_exit(int code) noexcept;
 /// The first that was told; 0: none.
 [[nodiscard]] int told_exit() noexcept;
-/// What SIGUSR1, or a SIGTERM of the launcher, stands for; 0: nothing was told. May be called by a signal handler.
+/// The signal for which SIGUSR1, or a SIGTERM of the launcher, stands; 0: none was recorded. Signal handlers may call
+/// it.
 [[nodiscard]] int told_signal() noexcept;
 
 }  // namespace lockstep::runtime

@@ -1,4 +1,4 @@
-// What Topology's places mean for a timing: the member functions that judge.
+// The member functions of Topology that judge what its places mean for a timing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 namespace lockstep::runtime {
 namespace {
 
-/// Two ranks that may get in each other's way.
+/// Two ranks that may disturb each other.
 struct Conflict {
   const Place* first = nullptr;
   const Place* second = nullptr;
 };
 
-/// The ranks of one node, and all processors they may use together.
+/// The ranks of one node, and all processors that they may use together.
 struct Node {
   std::vector<const Place*> places;
   std::set<int> cpus;
@@ -37,7 +37,7 @@ std::vector<Node> group_by_node(const Topology& topology) {
   return nodes;
 }
 
-/// Free to roam over every processor the job has on the node. One core leaves nowhere to roam.
+/// Whether a rank may run on every processor of the job on the node. With one core there is nowhere to move.
 bool is_roaming(const Place& place, const Node& node) {
   return place.core < 0 && node.cpus.size() > 1 && place.cpus.size() == node.cpus.size();
 }
@@ -84,13 +84,13 @@ PlacementFault oversubscribed(const Node& node, std::size_t n_threads) {
   const std::string& host = node.places.front()->host;
   PlacementFault fault{.kind = Kind::oversubscribed};
   if (node.cpus.size() >= node.places.size()) {
-    fault.what = fmt::format("{} runs {} with {} threads each on {}: they take turns", host, ranks, n_threads, cpus);
+    fault.what = fmt::format("{} runs {} with {} threads each on {}: threads take turns", host, ranks, n_threads, cpus);
     fault.fix = fmt::format(
-        "take fewer threads, or more processors where ranks are bound to few: mpirun --map-by slot:PE={}, or srun "
+        "use fewer threads, or bind each rank to more processors: mpirun --map-by slot:PE={}, or srun "
         "--cpus-per-task={}",
         n_threads, n_threads);
   } else {
-    fault.what = fmt::format("{} runs {} on {}: they take turns, so times measure the scheduler", host, ranks, cpus);
+    fault.what = fmt::format("{} runs {} on {}: ranks take turns, so times measure the scheduler", host, ranks, cpus);
     fault.fix = fmt::format("start at most {} per node", count(node.cpus.size(), "rank"));
   }
   return fault;
@@ -106,7 +106,7 @@ PlacementFault roaming(const Node& node) {
 PlacementFault shared(const Node& node, const Conflict& conflict) {
   return {.kind = Kind::shared,
           .what = fmt::format("on {}, {}", node.places.front()->host, describe(conflict)),
-          .fix = "give each rank its own: mpirun --bind-to core --map-by core, or srun --cpu-bind=cores"};
+          .fix = "give each rank a core of its own: mpirun --bind-to core --map-by core, or srun --cpu-bind=cores"};
 }
 
 std::vector<PlacementFault> faults_of(const Node& node, std::size_t n_threads) {

@@ -9,10 +9,10 @@
 namespace lockstep::runtime {
 namespace {
 
-// Above this total, blocks are received rank by rank: a tree would hold copies on the way.
+// Above this total, the root receives rank by rank: a tree would hold copies on the way.
 constexpr std::size_t largest_gather = std::size_t{1} << 20;
 
-/// The channel of a process alone: it has nobody to send to, so every message is an error.
+/// The channel of a single process: it has no peer, so every message is an error.
 class LoneChannel final : public Channel {
  public:
   void recv(int, int, std::span<std::byte>) override { fail(); }
@@ -95,7 +95,7 @@ std::vector<std::string> Communicator::gather(std::string_view text, int root) c
   std::uint64_t longest = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
   longest = broadcast_value(*this, longest, root);
   if (longest * static_cast<std::uint64_t>(n_ranks_) > largest_gather) return gather_one_by_one(text, sizes, root);
-  // All as long as the longest: one collective instead of a message from each rank.
+  // Strings are padded to the longest: one collective instead of a message from each rank.
   std::string padded{text};
   padded.resize(longest);
   const std::vector<std::byte> blocks = gather(std::as_bytes(std::span{padded}), root);

@@ -1,6 +1,6 @@
 // A group of ranks: control operations, messages, shared memory, and groups within the group.
-// Invariant: collectives on user data live in comm/, never here; who uses it sees no difference between MPI processes
-// (communicator_mpi), threads of one process (communicator_threads) and a process alone.
+// Invariant: collectives on user data are in comm/, never here; users see no difference between MPI processes
+// (communicator_mpi), threads of one process (communicator_threads) and a single process.
 // Used by comm/, data/, parallel/, checkpoint/ and the programs.
 #pragma once
 
@@ -19,18 +19,18 @@
 
 namespace lockstep::runtime {
 
-/// A private message space between the ranks of a group; no message of one channel meets one of another.
-/// Messages between two ranks arrive in the order sent, and the receiver knows their size.
-/// A slot holds one pending operation; slots are numbered from 0 and may be reused once waited for.
+/// A private message space between the ranks of a group; messages of one channel never match those of another. Messages
+/// between two ranks arrive in the order sent, and the receiver knows their size. A slot holds one pending operation;
+/// slots are numbered from 0 and may be reused after a wait.
 class Channel {
  public:
   virtual ~Channel() = default;
 
   /// Posts a receive of exactly `data.size()` bytes.
   virtual void recv(int slot, int from, std::span<std::byte> data) = 0;
-  /// Posts a send; `data` must stay as it is until the slot is done.
+  /// Posts a send; `data` must not change until the slot is done.
   virtual void send(int slot, int to, std::span<const std::byte> data) = 0;
-  /// As send(), for a caller that will block on its receives anyway: may return with the message already gone, which is
+  /// Like send(), for a caller that will block on its receives anyway: the message may have left on return, which is
   /// faster.
   virtual void send_now(int slot, int to, std::span<const std::byte> data) = 0;
   virtual void wait(int slot) = 0;
@@ -43,7 +43,7 @@ class SharedSegment {
   virtual ~SharedSegment() = default;
   /// The part of `rank`, at least the bytes asked for; aligned to 128 bytes, a pair of cache lines.
   [[nodiscard]] virtual std::span<std::byte> part(int rank) const = 0;
-  /// Says that this rank reads so many bytes of another's part: for implementations that count.
+  /// Records that this rank reads this many bytes of another rank's part, for implementations that count.
   virtual void note_reading(int /*rank*/, std::size_t /*n_bytes*/) const {}
 };
 
@@ -62,10 +62,10 @@ class Communicator {
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int n_ranks() const noexcept { return n_ranks_; }
-  /// This as MPI has it, or null if its ranks are not processes of MPI.
+  /// The MPI communicator, or null if the ranks are not MPI processes.
   [[nodiscard]] virtual const MpiCommunicator* mpi() const noexcept { return nullptr; }
 
-  /// Collective: the same ranks once more; no message of one meets one of the other.
+  /// Collective: a second communicator of the same ranks; their messages never match each other.
   [[nodiscard]] virtual std::unique_ptr<Communicator> duplicate() const = 0;
   /// Collective: ranks with the same `color`, 0 or more, form a new communicator, ordered by `key`, then by rank.
   [[nodiscard]] virtual std::unique_ptr<Communicator> split(int color, int key) const = 0;
@@ -74,19 +74,20 @@ class Communicator {
 
   /// Collective.
   virtual void barrier() const = 0;
-  /// Collective, as barrier(); false if others have not come after `patience`, and then no other call may follow.
+  /// Collective, like barrier(); returns false if other ranks have not arrived after `patience`, and then no other call
+  /// may follow.
   [[nodiscard]] virtual bool await_all(std::optional<core::Seconds> patience) const = 0;
-  /// Collective: `data` of `root` reaches all; the same size everywhere.
+  /// Collective: broadcasts `data` of `root`; the size is the same everywhere.
   virtual void broadcast(std::span<std::byte> data, int root = 0) const = 0;
-  /// Collective: a string of any length from `root`.
+  /// Collective: broadcasts a string of any length from `root`.
   [[nodiscard]] std::string broadcast(std::string_view text, int root = 0) const;
   /// Collective: one equal-sized block per rank, in rank order, at `root`; empty elsewhere.
   [[nodiscard]] std::vector<std::byte> gather(std::span<const std::byte> block, int root = 0) const;
   /// Collective: one string per rank, in rank order, at `root`; empty elsewhere.
   [[nodiscard]] std::vector<std::string> gather(std::string_view text, int root = 0) const;
-  /// Collective: the highest that any rank brings, everywhere.
+  /// Collective: returns the maximum over all ranks, on all ranks.
   [[nodiscard]] std::uint8_t highest(std::uint8_t mine) const;
-  /// Collective: true everywhere if `mine` is true anywhere.
+  /// Collective: returns true on all ranks if `mine` is true on any.
   [[nodiscard]] bool any(bool mine) const { return highest(mine ? 1 : 0) != 0; }
 
   /// Collective.
@@ -95,16 +96,16 @@ class Communicator {
   /// communicator must outlive it. Throws core::Error (system), the same on all ranks.
   [[nodiscard]] virtual std::unique_ptr<SharedSegment> share(std::size_t bytes) = 0;
 
-  /// How many times to look at a flag before relax(): few where ranks share cores, as `is_crowded` says.
+  /// How often to look at a flag before relax(): rarely if ranks share cores, which `is_crowded` says.
   [[nodiscard]] virtual int spin_limit(bool is_crowded) const noexcept = 0;
-  /// Called between looks at a flag, with the number of such calls before; throws if the group has failed.
+  /// Called between looks at a flag, with the number of previous calls; throws if the group has failed.
   virtual void relax(std::uint64_t n_before, bool is_crowded) = 0;
 
  protected:
   Communicator(int rank, int n_ranks) noexcept : rank_{rank}, n_ranks_{n_ranks} {}
 
  private:
-  /// Collective: as gather(), of blocks that are short in sum.
+  /// Collective: like gather(), for blocks that are short in total.
   virtual void gather_short(std::span<const std::byte> block, std::span<std::byte> blocks, int root) const = 0;
   /// Blocking messages of any length between two ranks, in the order sent.
   virtual void send(std::span<const std::byte> data, int to) const = 0;
@@ -117,7 +118,7 @@ class Communicator {
   int n_ranks_;
 };
 
-/// Collective: a trivially copyable value of `root` reaches all.
+/// Collective: broadcasts a trivially copyable value of `root`.
 template <class T>
 [[nodiscard]] T broadcast_value(const Communicator& communicator, T value, int root = 0) {
   static_assert(std::is_trivially_copyable_v<T>);

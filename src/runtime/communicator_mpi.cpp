@@ -131,7 +131,7 @@ void fail_mpi(int code, const char* operation, core::SourceLocation location) {
 }
 
 void CommunicatorPolicy::destroy(Raw raw) noexcept {
-  // Freeing is collective: a rank that leaves on an error of its own would wait for the others for ever.
+  // Freeing is collective: a rank that leaves because of its own error would wait forever for the others.
   if (!is_mpi_finalized() && std::uncaught_exceptions() == 0) MPI_Comm_free(&raw);
 }
 

@@ -1,7 +1,7 @@
 // Ranks as MPI processes.
-// Invariant: every return code of MPI is checked, errors are returned and not fatal; between ranks of a node memory is
-// shared without MPI.
-// Used by session, algorithm `mpi` and the tests of MPI; all else sees a Communicator.
+// Invariant: every MPI return code is checked; errors are returned and not fatal; ranks of a node share memory without
+// MPI.
+// Used by session, algorithm `mpi` and the tests of MPI; everything else sees a Communicator.
 #pragma once
 
 #include <mpi.h>
@@ -18,7 +18,7 @@ namespace lockstep::runtime {
 /// Throws core::Error (ExitCode::system) naming `operation`, rank, host and MPI's own text.
 [[noreturn]] void fail_mpi(int code, const char* operation, core::SourceLocation location);
 
-/// fail_mpi unless `code` is MPI_SUCCESS. Inline, as it is part of what is timed.
+/// Calls fail_mpi() unless `code` is MPI_SUCCESS. Inline, because it is part of the timed code.
 inline void check_mpi(int code, const char* operation,
                       core::SourceLocation location = core::SourceLocation::current()) {
   if (code != MPI_SUCCESS) [[unlikely]]
@@ -34,7 +34,7 @@ struct CommunicatorPolicy {
 
 class MpiCommunicator final : public Communicator {
  public:
-  /// Collective: duplicates `parent`, so no message of ours can meet one of the caller's.
+  /// Collective: duplicates `parent`, so that our messages never match the caller's.
   [[nodiscard]] static std::unique_ptr<MpiCommunicator> duplicate_of(MPI_Comm parent);
   /// Takes `owned`.
   explicit MpiCommunicator(MPI_Comm owned);

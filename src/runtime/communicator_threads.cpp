@@ -120,7 +120,7 @@ class ThreadCommunicator final : public Communicator {
     meet(
         {}, [](Meeting&) {}, [](Meeting&) { return 0; });
   }
-  // Who waits elsewhere for this rank is found as a deadlock.
+  // Ranks that wait elsewhere for this rank are detected as a deadlock.
   bool await_all(std::optional<core::Seconds>) const override {
     barrier();
     return true;
@@ -150,7 +150,7 @@ class ThreadCommunicator final : public Communicator {
     return std::make_unique<ThreadSegment>(hub_, members_, world_rank_, std::move(parts));
   }
 
-  // Threads usually outnumber the cores, so waiting gives the processor away at once.
+  // Threads usually outnumber the cores, so a waiting thread yields at once.
   int spin_limit(bool) const noexcept override { return 0; }
   void relax(std::uint64_t n_before, bool) override {
     if (n_before == 0) waiting_since_ = core::now();

@@ -1,6 +1,7 @@
-// Ranks as threads of one process: whatever works on a Communicator runs here without a launcher, counted and checked.
-// Invariant: a deadlock, an unmatched or misfitting message and a rank that throws all end the run with an Error.
-// Used by tests (exactness, costs, sanitizers), by way of comm/transport_threads where they need a Transport.
+// Ranks as threads of one process: code on a Communicator runs here without a launcher, counted and checked.
+// Invariant: a deadlock, a message without a match or of another size, and a rank that throws all end the run with an
+// Error.
+// Used by tests (exactness, costs, sanitizers), through comm/transport_threads if they need a Transport.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace lockstep::runtime {
 
-/// What went over the wire, all ranks and groups together; control operations are not counted.
+/// Message traffic of all ranks and groups together; control operations are not counted.
 struct Traffic {
   std::uint64_t messages = 0;
   std::uint64_t bytes = 0;

@@ -1,6 +1,7 @@
 // Memory that a device computes in, and the order in which it computes.
-// Invariant: what only a device may touch is a DeviceSpan, which is no std::span and never becomes one by itself.
-// Used by nn/, data/, comm/, parallel/ and the programs. Where no accelerator.hpp is in use the host is the device.
+// Invariant: memory that only a device may touch is a DeviceSpan, which is not a std::span and never converts to one
+// implicitly.
+// Used by nn/, data/, comm/, parallel/ and the programs. Without an accelerator.hpp in use the host is the device.
 #pragma once
 
 #include <cstddef>
@@ -28,10 +29,10 @@ enum class Memory : std::uint8_t {
   device
 };
 
-/// Of a stream where a device has several things to do that wait for nothing: what it begins with when it has room.
+/// Priority of a stream on a device with several independent tasks: which one starts first when there is room.
 enum class Priority : std::uint8_t { usual, first };
 
-/// Whether the device is the host itself, which then may look at its memory.
+/// Whether the device is the host itself, which then may read its memory.
 [[nodiscard]] bool is_host_the_device() noexcept;
 
 /// Elements in a device's memory; a pair of address and length, as std::span.
@@ -39,9 +40,9 @@ template <class T>
 class DeviceSpan {
  public:
   DeviceSpan() noexcept = default;
-  /// Of as many elements from an address that the device knows.
+  /// `count` elements from an address that the device knows.
   static DeviceSpan at(T* data, std::size_t n) noexcept { return DeviceSpan{data, n}; }
-  // A DeviceSpan of constant elements may be had from one of others.
+  // A DeviceSpan of constant elements converts from one of mutable elements.
   operator DeviceSpan<const T>() const noexcept  // NOLINT(google-explicit-constructor)
       requires(!std::is_const_v<T>) {
     return DeviceSpan<const T>::at(data_, n_);
@@ -61,7 +62,7 @@ class DeviceSpan {
   std::size_t n_ = 0;
 };
 
-/// What the device sees of the host's memory, for a host that is the device.
+/// The host's memory as the device sees it, if the host is the device.
 template <class T>
 [[nodiscard]] DeviceSpan<T> on_device(std::span<T> elements) {
   core::require(is_host_the_device(), "the host is the device");
@@ -73,25 +74,25 @@ template <class T>
   return {elements.data(), elements.size()};
 }
 
-/// Owned memory: zeroed, of the host page-aligned and touched first by the thread that asks for it, which places it.
-/// Never resized.
+/// Owned memory: zeroed, page-aligned on the host, and first touched by the requesting thread, which places it. Never
+/// resized.
 class Buffer {
  public:
   Buffer() noexcept : data_{nullptr, Free{}} {}
-  /// Throws core::Error (system) if the memory cannot be had. Where the host is the device all memory is its own.
+  /// Throws core::Error (system) if there is not enough memory. If the host is the device, all memory is the host's.
   explicit Buffer(core::Bytes size, Memory memory = Memory::host);
 
-  /// Of the device, from a library that takes it back by `release`.
+  /// Device memory from a library, returned by `release`.
   [[nodiscard]] static Buffer owning(std::byte* data, core::Bytes size, void (*release)(std::byte* data) noexcept);
 
-  /// Not of a device's memory, unless the host is the device.
+  /// Not for device memory, unless the host is the device.
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return {data_.get(), size_}; }
   /// The same as elements; the size must be a multiple of sizeof(T).
   template <class T>
   [[nodiscard]] std::span<T> as() const noexcept {
     return {reinterpret_cast<T*>(data_.get()), size_ / sizeof(T)};
   }
-  /// Of pinned or device memory, for the device.
+  /// Pinned or device memory, as the device sees it.
   template <class T>
   [[nodiscard]] DeviceSpan<T> on_device() const noexcept {
     return DeviceSpan<T>::at(reinterpret_cast<T*>(data_.get()), size_ / sizeof(T));
@@ -108,7 +109,7 @@ class Buffer {
   std::size_t size_ = 0;
 };
 
-/// A moment in a stream, for others to wait for. Empty: long past.
+/// A moment in a stream that others can wait for. Empty: long past.
 class Event {
  public:
   Event() noexcept;
@@ -116,11 +117,11 @@ class Event {
   Event(Event&&) noexcept;
   Event& operator=(Event&&) noexcept;
 
-  /// For the host: returns when it is over.
+  /// Blocks the host until the moment has passed.
   void wait() const;
   /// Without waiting.
   [[nodiscard]] bool is_done() const;
-  /// Between two of Stream::mark_time() that are over, by the device's clock.
+  /// Seconds between two of Stream::mark_time() that have passed, by the device's clock.
   [[nodiscard]] core::Seconds since(const Event& earlier) const;
 
  private:
@@ -129,8 +130,8 @@ class Event {
   double host_seconds_ = 0;  ///< where the host is the device
 };
 
-/// What a stream was given, for Stream::replay(): it costs the host one call, however much it is. Must outlive what of
-/// it is enqueued.
+/// Recorded operations of a stream, for Stream::replay(): one call of the host, however many they are. Must outlive its
+/// replays.
 class Recording {
  public:
   Recording() noexcept;
@@ -143,20 +144,20 @@ class Recording {
   std::unique_ptr<Graph> graph_;
 };
 
-/// What a device does one after another; several streams in no order but that of their events. On the host what is
-/// enqueued is done at once. Members throw core::Error (system) if the device refuses.
+/// Operations that a device executes one after another; the order of several streams is given only by their events. On
+/// the host an operation is done when it is enqueued. Members throw core::Error (system) if the device refuses.
 class Stream {
  public:
-  /// Of the accelerator in use, else of the host.
+  /// A stream of the accelerator in use, else of the host.
   Stream();
   explicit Stream(Priority priority);
   ~Stream();
   Stream(Stream&&) noexcept;
   Stream& operator=(Stream&&) noexcept;
 
-  /// Takes what it needs of the operation before it returns.
+  /// Copies what it needs of the operation before it returns.
   void enqueue(const kernel::Operation& operation);
-  /// Of as many bytes as `from` has. The host's memory must be pinned, and stay as it is until the copy is done.
+  /// Copies as many bytes as `from` has. Host memory must be pinned and must not change until the copy is done.
   void copy(DeviceSpan<std::byte> to, std::span<const std::byte> from);
   void copy(std::span<std::byte> to, DeviceSpan<const std::byte> from);
   void copy(DeviceSpan<std::byte> to, DeviceSpan<const std::byte> from);
@@ -165,21 +166,21 @@ class Stream {
 
   /// The end of what is enqueued so far.
   [[nodiscard]] Event mark();
-  /// The same, for since(); takes the device longer.
+  /// Likewise, for since(); takes the device longer.
   [[nodiscard]] Event mark_time();
-  /// What is enqueued from here on begins after that.
+  /// What is enqueued after this call begins after the event.
   void wait_for(const Event& event);
-  /// Returns when all that was enqueued is done.
+  /// Returns when everything enqueued is done.
   void wait() const;
   /// Without waiting.
   [[nodiscard]] bool is_done() const;
 
-  /// Of a device: what this stream is given from here on, and others that wait for it, is recorded and not done. The
-  /// host waits for nothing and allocates nothing meanwhile; nobody waits for what came before; and this stream waits
-  /// for the others in the end.
+  /// On a device: operations given to this stream, and to others that wait for it, are recorded and not executed.
+  /// Meanwhile the host waits for nothing and allocates nothing, no stream waits for earlier operations, and at the end
+  /// this stream waits for the others.
   void begin_recording();
   [[nodiscard]] Recording end_recording();
-  /// Both around `enqueue`. Where that throws nothing is left of it, and the stream does again what it is given.
+  /// Both around `enqueue`. If it throws, the recording is dropped and the stream executes operations again.
   template <class Enqueue>
   [[nodiscard]] Recording record(const Enqueue& enqueue) {
     begin_recording();
@@ -191,7 +192,7 @@ class Stream {
     }
     return end_recording();
   }
-  /// Enqueues all of it, in the same places and with the same values.
+  /// Enqueues all recorded operations, with the same addresses and values.
   void replay(const Recording& recording);
 
  private:

@@ -1,5 +1,5 @@
 // The fingerprint of a run: what a reader needs to judge or repeat a number.
-// Invariant: environment variables come from an allow-list; nothing else of the environment is ever recorded.
+// Invariant: environment variables come from an allow-list; nothing else of the environment is recorded.
 // Used by every result file.
 #pragma once
 
@@ -33,10 +33,10 @@ struct Environment {
 /// Whether the allow-list has this environment variable: settings of MPI, network and batch system, never a secret.
 [[nodiscard]] bool is_recordable(std::string_view variable);
 
-/// All that the MPI library says of itself: name, version, and of some what they are built for. Needs no session.
+/// The MPI library's full description of itself: name, version, and for some the build. Needs no session.
 [[nodiscard]] std::string mpi_library_text();
 
-/// This rank's own facts, without hosts: Topology::hosts() knows them.
+/// This rank's own facts, without hosts, which Topology::hosts() has.
 [[nodiscard]] Environment read_environment();
 /// Collective: each rank's own facts; the hosts of all at rank 0, none elsewhere.
 [[nodiscard]] Environment read_environment(const Communicator& world);

@@ -53,8 +53,7 @@ constexpr std::array<FaultKind, 13> kinds{{
     {"io", "RANK:write|sync[:N[:TIMES]]", of_train | of_shard, Does::io, 0,
      "fails to write, from the Nth write on, TIMES times (1)"},
     {"flip", "PARAMETER:RANK:STEP", of_train, Does::flip, 0, "gets a flipped bit in PARAMETER before STEP"},
-    {"delay", "RANK:PHASE:PERCENT", of_reduce_all | of_train, Does::delay, 0,
-     "needs PERCENT more time for all that PHASE times"},
+    {"delay", "RANK:PHASE:PERCENT", of_reduce_all | of_train, Does::delay, 0, "takes PERCENT longer in PHASE"},
     {"wrong", "RANK[:INDEX]", of_reduce_all, Does::wrong, 0, "gets a flipped bit in that element of a verified output"},
     {"move", "LOOKS", of_reduce_all, Does::move, 0, "(no rank) cores appear to move every LOOKS measurements"},
 }};
@@ -79,7 +78,7 @@ constexpr std::array<FaultPlace, 13> places{{{"init", of_all},
                                              {"finish", of_all},
                                              {"left", of_all}}};
 
-/// What `delay` prolongs: timed calls of reduce_all, or a phase of training as its report has it.
+/// Phases for `delay`: timed calls of reduce_all, or a phase of training that its report lists.
 constexpr std::array<FaultPlace, 7> timed_phases{{{"timing", of_reduce_all},
                                                   {"data_wait", of_train},
                                                   {"forward", of_train},
@@ -100,7 +99,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
-/// Reads one fault: takes its arguments one after another.
+/// Reads one fault: its arguments one after another.
 class Reader {
  public:
   Reader(std::string_view text, FaultTaker taker) : text_{text}, taker_{taker}, words_{split(text, ':')} {}
@@ -128,7 +127,7 @@ void Reader::fail(const std::string& why) const {
   for (const FaultKind& kind : kinds)
     if (takes(kind.takers, taker_) && (kind_ == nullptr || kind_ == &kind))
       forms.push_back(fmt::format("{}:{}", kind.name, kind.arguments));
-  core::fail_usage({.what = fmt::format("'{}' is no fault to inject{}", text_, why.empty() ? "" : ": " + why),
+  core::fail_usage({.what = fmt::format("'{}' is not a fault to inject{}", text_, why.empty() ? "" : ": " + why),
                     .where = "--inject",
                     .expected = core::join(forms, "; "),
                     .fix = ""});
@@ -140,12 +139,12 @@ Integer Reader::take_number(std::string_view what, Integer least) {
   Integer value{};
   const auto [end, status] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (status != std::errc{} || end != word.data() + word.size() || value < least)
-    fail(fmt::format("'{}' is no {}", word, what));
+    fail(fmt::format("'{}' is not {}", word, what));
   return value;
 }
 
 void Reader::take_place(Fault& fault) {
-  fault.rank = take_number<int>("rank");
+  fault.rank = take_number<int>("a rank");
   fault.place = take();
   const Does does = kind_->does;
   std::vector<std::string> names;
@@ -155,7 +154,7 @@ void Reader::take_place(Fault& fault) {
   if (std::ranges::find(names, fault.place) == names.end()) core::fail_unknown("phase", fault.place, "--inject", names);
 }
 
-/// N or `each`. `may_be_last`: else another argument follows, which then is all that is left.
+/// N or `each`. `may_be_last`: otherwise another argument follows, so the last word is that one.
 void Reader::take_count(Fault& fault, bool may_be_last) {
   if (!has_more() || (!may_be_last && next_ + 1 == words_.size())) return;
   if (words_[next_] == "each") {
@@ -163,7 +162,7 @@ void Reader::take_count(Fault& fault, bool may_be_last) {
     ++next_;
     return;
   }
-  fault.number = take_number<std::uint64_t>("number from 1 on, nor 'each'", 1);
+  fault.number = take_number<std::uint64_t>("a number of at least 1, nor 'each'", 1);
 }
 
 Fault Reader::read() {
@@ -183,23 +182,23 @@ Fault Reader::read() {
       break;
     case Does::io:
       take_place(fault);
-      fault.number = has_more() ? take_number<std::uint64_t>("number from 1 on", 1) : 1;
-      fault.amount = has_more() ? take_number<std::uint64_t>("number from 1 on", 1) : 1;
+      fault.number = has_more() ? take_number<std::uint64_t>("a number of at least 1", 1) : 1;
+      fault.amount = has_more() ? take_number<std::uint64_t>("a number of at least 1", 1) : 1;
       break;
     case Does::flip:
       fault.parameter = take();
-      fault.rank = take_number<int>("rank");
-      fault.number = take_number<std::uint64_t>("step from 1 on", 1);
+      fault.rank = take_number<int>("a rank");
+      fault.number = take_number<std::uint64_t>("a step of at least 1", 1);
       break;
     case Does::delay:
       take_place(fault);
-      fault.amount = take_number<std::uint64_t>("percentage from 1 on", 1);
+      fault.amount = take_number<std::uint64_t>("a percentage of at least 1", 1);
       break;
     case Does::wrong:
-      fault.rank = take_number<int>("rank");
-      if (has_more()) fault.number = take_number<std::uint64_t>("index");
+      fault.rank = take_number<int>("a rank");
+      if (has_more()) fault.number = take_number<std::uint64_t>("an index");
       break;
-    case Does::move: fault.number = take_number<std::uint64_t>("number of looks from 1 on", 1); break;
+    case Does::move: fault.number = take_number<std::uint64_t>("a number of looks of at least 1", 1); break;
   }
   if (has_more()) fail();
   return fault;
@@ -280,8 +279,8 @@ void Drill::require_steps(std::uint64_t n_steps) const {
   }
 }
 
-/// Whether this time is the one that is meant. Where places have numbers, those without are the phase's begin, which
-/// is no place of its own.
+/// Whether this time is the requested one. Phases with numbered places also have a begin, which is not a place of its
+/// own.
 bool Drill::is_due(Armed& armed, std::uint64_t number) noexcept {
   const Fault& fault = armed.fault;
   const auto place = std::ranges::find(places, fault.place, &FaultPlace::name);

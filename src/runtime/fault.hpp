@@ -1,7 +1,7 @@
-// Faults made on purpose at an exact place (--inject): fire drills for users, and what the tests of alarms need.
-// Invariant: without faults nothing here is called. A fault strikes its rank only (`move`: all), and once, but for
+// Faults injected at an exact place (--inject): fire drills for users, and tests of alarms.
+// Invariant: without faults nothing here is called. A fault affects only its rank (`move`: all), and only once, except
 // `each`, `delay`, `move`, and `io` with TIMES.
-// Used by both programs, the watchdog (which knows where a phase begins), and whoever writes checkpoints and shards.
+// Used by both programs, the watchdog (which knows where a phase begins), and the writers of checkpoints and shards.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ enum class FaultTaker : unsigned { reduce_all = 1, train = 2, shard = 4 };
 
 struct FaultKind;
 
-/// A fault as asked for; which members count is its kind's business.
+/// A parsed fault; its kind decides which members count.
 struct Fault {
   const FaultKind* kind = nullptr;
   std::string text{};  ///< as typed
@@ -55,33 +55,32 @@ class Drill {
   [[nodiscard]] std::vector<std::string> texts() const;
   /// Until MPI starts, this may be the launcher's guess.
   void set_rank(int rank) noexcept { rank_.store(rank); }
-  /// Those of a kind, of all ranks, for whoever knows whether there is such an element or parameter.
+  /// Faults of a kind, of all ranks, for code that knows whether the element or parameter exists.
   [[nodiscard]] std::vector<Fault> named(std::string_view kind) const;
-  /// Whether some show in checks of results only.
+  /// Whether some are visible only in checks of results.
   [[nodiscard]] bool is_of_checks() const;
-  /// Throws core::Error (usage) if a fault is of a rank that there is not.
+  /// Throws core::Error (usage) if a fault names a rank that does not exist.
   void require_ranks(int n_ranks) const;
   /// The same of steps: 1 to `n_steps`.
   void require_steps(std::uint64_t n_steps) const;
 
   /// This rank gets to a place once more.
   void reach(std::string_view place) { strike(place, 0); }
-  /// It gets to a step or batch there, counting from 1.
+  /// Reports that the rank reaches a step or batch of the phase, counting from 1.
   void reach(std::string_view place, std::uint64_t number) { strike(place, number); }
-  /// It is about to write, or to sync, a part of a file: the errno to fail with, or 0.
+  /// Reports that the rank is about to write, or to sync, a part of a file; returns the errno to fail with, or 0.
   [[nodiscard]] int write(std::string_view place);
 
-  /// Returns, once, the parameters of which a bit flips before this step.
+  /// Returns, once, the parameters with a bit to flip before this step.
   [[nodiscard]] std::vector<std::string> take_flips(std::uint64_t step);
-  /// The element of which a bit is to be flipped, if an output of so many has it; once.
+  /// Returns, once, the element with a bit to flip, if the output has that many.
   [[nodiscard]] std::optional<std::size_t> take_wrong(std::size_t n_elements);
-  /// What a look at the cores' distance finds, in ns: 100 for so many looks, then 400 for as many, and so on, on every
-  /// rank.
+  /// The simulated core distance in ns: 100 for this many looks, then 400 for as many, and so on, on every rank.
   [[nodiscard]] double distance(double measured_ns);
-  /// What is called `timed` has taken `time`: spins for so many percent of it if this rank is to be delayed there.
+  /// Spins for the asked percentage of `time`, which the phase `timed` has taken, if this rank is to be delayed in it.
   void slow_down(std::string_view timed, core::Seconds time);
 
-  /// The faults of this rank that it never got to, as typed.
+  /// The faults of this rank that never struck, as typed.
   [[nodiscard]] std::vector<std::string> unreached() const;
 
  private:

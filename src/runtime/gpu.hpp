@@ -1,5 +1,5 @@
 // The GPUs that this process can use, and one of them as its device.
-// Invariant: asking takes no memory of a GPU, and fails nowhere: what keeps GPUs from being used is an answer.
+// Invariant: a survey takes no GPU memory and never fails: the obstacle is part of its answer.
 // Used by the programs; implemented by gpu_cuda.cpp, or by no_cuda.cpp in builds without CUDA.
 #pragma once
 
@@ -24,7 +24,7 @@ struct Gpu {
   std::vector<int> processors{};  ///< logical ones of the host that are near it (OS indices); none if nobody can tell
   bool has_switches = false;      ///< NVSwitches that send to several GPUs and add up (multicast), as the driver says
 
-  /// Whether it multiplies matrices in bf16, as those since the A100 do.
+  /// Whether it multiplies matrices in bf16, as GPUs since the A100 do.
   [[nodiscard]] bool has_bf16() const noexcept { return architecture >= 80; }
 };
 

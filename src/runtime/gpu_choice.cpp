@@ -25,7 +25,7 @@ core::Error without_gpu(const GpuSurvey& survey) {
                       .fix = survey.fix.empty() ? "--device host, or auto" : survey.fix + "; or --device host"}};
 }
 
-// Words of all ranks, which have no line breaks.
+// Gathers a word without line breaks from every rank, on all ranks.
 std::vector<std::string> gather_everywhere(const Communicator& world, const std::string& word) {
   std::string lines;
   for (const std::string& of_rank : world.gather(word)) lines += of_rank + '\n';
@@ -36,7 +36,7 @@ std::vector<std::string> gather_everywhere(const Communicator& world, const std:
   return words;
 }
 
-// Which GPUs a rank sees, and then its nearness to each.
+// Which GPUs a rank sees, followed by its nearness to each.
 std::string describe_sight(const std::vector<Gpu>& gpus, const Place& me) {
   std::string uuids, nearness;
   for (const Gpu& gpu : gpus) {
@@ -51,7 +51,7 @@ struct Assigned {
   std::vector<int> far{};
 };
 
-// Ranks of a node that see the same are a group; where a launcher shows each rank a GPU of its own, each is one.
+// Ranks of a node that see the same GPUs form a group; if a launcher shows each rank another GPU, each is a group.
 Assigned assign(const std::vector<std::string>& sights, const Topology& topology, int rank) {
   constexpr std::size_t n_digits = 16;
   std::map<std::pair<int, std::string>, std::vector<std::size_t>> groups;
@@ -71,8 +71,8 @@ Assigned assign(const std::vector<std::string>& sights, const Topology& topology
   return result;
 }
 
-// Ranks that have the same GPU as one before, as a sentence; empty if there are none. Parts of one (MIG) have UUIDs of
-// their own, but its `slots`, and NCCL takes them for the same.
+// A sentence about two ranks with the same GPU; empty if there are none. Parts of one GPU (MIG) have their own UUIDs
+// but its `slots`, and NCCL treats them as the same GPU.
 std::string find_shared(const std::vector<std::string>& uuids, const std::vector<std::string>& slots) {
   for (std::size_t rank = 0; rank < uuids.size(); ++rank)
     for (std::size_t before = 0; before < rank; ++before)
@@ -81,7 +81,7 @@ std::string find_shared(const std::vector<std::string>& uuids, const std::vector
   return {};
 }
 
-// NCCL refuses ranks that share a GPU unless this tells it of different hosts.
+// NCCL refuses ranks that share a GPU unless NCCL_HOSTID gives them different hosts.
 bool name_different_hosts(const Communicator& world) {
   const char* const own = std::getenv("NCCL_HOSTID");
   std::vector<std::string> hosts = gather_everywhere(world, own == nullptr ? "" : own);
@@ -144,7 +144,7 @@ DeviceChoice choose_device(const Communicator& world, const Topology& topology, 
         {.what = shared,
          .where = "--device cuda",
          .expected = "a GPU for every rank",
-         .fix = "fewer ranks on a node, or ask the batch system for more GPUs; --share-gpu lets them share"});
+         .fix = "start fewer ranks per node, or ask the batch system for more GPUs; --share-gpu lets ranks share one"});
   }
   const auto have_all = [&](bool has) {
     return std::ranges::count(gather_everywhere(world, has ? "yes" : "no"), "no") == 0;
@@ -168,8 +168,8 @@ std::string warning_of_far_gpus(const DeviceChoice& choice, const Topology& topo
   const int rank = choice.far.front();
   return fmt::format(
       "{} of {} ranks run{} on processors far from their GPU, such as rank {} on {}: bind ranks to cores, and let each "
-      "see all GPUs of its node (srun without --gpu-bind), so that it takes a near one; nvidia-smi topo -m shows which "
-      "are",
+      "rank see all GPUs of its node (srun without --gpu-bind), so that it uses a near one; nvidia-smi topo -m shows "
+      "which are near",
       choice.far.size(), choice.all.size(), choice.far.size() == 1 ? "s" : "", rank,
       topology.places[static_cast<std::size_t>(rank)].host);
 }

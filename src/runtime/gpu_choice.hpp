@@ -1,5 +1,5 @@
-// Which device each rank computes on: the host, or one GPU of those that its process sees.
-// Invariant: the same kind on all ranks; no two ranks share a GPU unless that is asked for.
+// Which device each rank computes on: the host, or one of the GPUs that its process sees.
+// Invariant: all ranks have the same kind; no two ranks share a GPU unless --share-gpu is given.
 // Used by the programs, for --device and --share-gpu.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace lockstep::runtime {
 
-/// What --device may be; `automatic` is called auto there.
+/// Values of --device; `automatic` is called auto there.
 enum class DeviceKind : std::uint8_t { automatic, host, cuda };
 inline constexpr std::array all_device_kinds{DeviceKind::automatic, DeviceKind::host, DeviceKind::cuda};
 [[nodiscard]] std::string_view name(DeviceKind kind) noexcept;
@@ -42,9 +42,10 @@ struct DeviceChoice {
   [[nodiscard]] bool is_host() const noexcept { return number < 0; }
 };
 
-/// Of ranks that see the same GPUs, in their order: which GPU each gets. Each rank by its nearness to all GPUs: '1'
-/// where a processor of it is near, or nobody can tell. A rank gets a GPU near it where there is one left, first those
-/// that have the fewest such; what is left is given in turn. More ranks than GPUs begin anew.
+/// For ranks that see the same GPUs, in their order: which GPU each gets. `nearness` has a word per rank with a
+/// character per GPU: '1' if a processor of the rank is near it, or if that is unknown. A rank gets a near GPU if one
+/// is left, ranks with the fewest near ones first; the others get the rest in turn. With more ranks than GPUs the
+/// assignment starts again.
 [[nodiscard]] std::vector<int> assign_gpus(const std::vector<std::string>& nearness);
 
 /// Collective. Throws core::Error (usage), the same on all ranks, if cuda is asked for and some rank has no GPU, or not
@@ -52,10 +53,11 @@ struct DeviceChoice {
 [[nodiscard]] DeviceChoice choose_device(const Communicator& world, const Topology& topology,
                                          const DeviceRequest& request);
 
-/// At rank 0: that ranks run far from their GPU, and what helps; empty if none do.
+/// At rank 0: a warning that ranks run far from their GPU, with a fix; empty if none do.
 [[nodiscard]] std::string warning_of_far_gpus(const DeviceChoice& choice, const Topology& topology);
 
-/// The accelerator of a choice in use while it lives; nothing for the host. Buffers and streams must not outlive it.
+/// Keeps the accelerator of a choice in use while it lives; nothing for the host. Buffers and streams must not outlive
+/// it.
 class UseDevice {
  public:
   explicit UseDevice(const DeviceChoice& choice);

@@ -51,7 +51,7 @@ std::vector<int> read_processors_near(const std::string& pci) {
 }
 
 #if CUDART_VERSION >= 12010
-// The runtime has a name for it no more than this program is linked with the driver.
+// The runtime has no function for it, and this program is not linked with the driver.
 template <class Function>
 Function driver_function(const char* name) {
   void* function = nullptr;
@@ -65,7 +65,7 @@ Function driver_function(const char* name) {
                                                                         : nullptr;
 }
 
-// An older driver does not know the attribute.
+// An older driver does not know this attribute.
 bool has_switches(int number) {
   const auto find = driver_function<decltype(&cuDeviceGet)>("cuDeviceGet");
   const auto ask = driver_function<decltype(&cuDeviceGetAttribute)>("cuDeviceGetAttribute");
@@ -94,37 +94,39 @@ Gpu describe(int number) {
           .has_switches = has_switches(number)};
 }
 
-// Whether this program could be built for it: no older toolkit than 12.0 will do.
+// Whether this program could be built for it: the oldest supported toolkit is 12.0.
 bool is_of_use(int driver) { return driver >= 12000; }
 
-// What hides them if it is set to nothing, or to numbers that there are not; its value is the user's.
+// What hides the GPUs if it is empty or names numbers that do not exist; its value comes from the user.
 std::string visible_devices() {
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   return visible == nullptr ? "" : fmt::format(", with CUDA_VISIBLE_DEVICES='{}'", core::printable(visible));
 }
 
-// What keeps GPUs from being used, in a user's words, and what helps.
+// Describes the obstacle in a user's words, with a fix.
 void explain(GpuSurvey& survey, int driver, cudaError_t status) {
   switch (status) {
     case cudaErrorInsufficientDriver:
       if (survey.driver.empty()) {
         survey.obstacle = "no NVIDIA driver (libcuda.so.1) on this machine";
-        survey.fix = "use a node with GPUs; in a container start it with its GPUs (apptainer --nv)";
+        survey.fix = "use a node with GPUs; start a container with access to the GPUs (apptainer --nv)";
       } else {
-        survey.obstacle = fmt::format("the NVIDIA driver serves CUDA {}, too old for this program's {}", survey.driver,
-                                      survey.toolkit);
-        survey.fix = is_of_use(driver) ? fmt::format("build with CUDA {}, or have the driver updated", survey.driver)
-                                       : fmt::format("have the driver updated, to one for CUDA {}", survey.toolkit);
+        survey.obstacle = fmt::format("the NVIDIA driver supports CUDA {}, but this program needs CUDA {}",
+                                      survey.driver, survey.toolkit);
+        survey.fix =
+            is_of_use(driver)
+                ? fmt::format("build with CUDA {}, or ask the administrator to update the driver", survey.driver)
+                : fmt::format("ask the administrator for a driver for CUDA {}", survey.toolkit);
       }
       break;
     case cudaErrorNoDevice:
       survey.obstacle = "the NVIDIA driver shows no GPU to this process" + visible_devices();
-      survey.fix = "ask the batch system for GPUs (--gpus-per-node, ngpus); see CUDA_VISIBLE_DEVICES";
+      survey.fix = "ask the batch system for GPUs (--gpus-per-node, ngpus); check CUDA_VISIBLE_DEVICES";
       break;
     default:
-      survey.obstacle =
-          fmt::format("the NVIDIA driver refuses: {} ({})", cudaGetErrorString(status), cudaGetErrorName(status));
-      survey.fix = "nvidia-smi on this node tells more";
+      survey.obstacle = fmt::format("the NVIDIA driver reports an error: {} ({})", cudaGetErrorString(status),
+                                    cudaGetErrorName(status));
+      survey.fix = "run nvidia-smi on this node for details";
   }
 }
 
@@ -283,7 +285,7 @@ GpuSurvey survey_gpus() {
   } catch (const core::Error& error) {
     survey.gpus.clear();
     survey.obstacle = error.problem().what;
-    survey.fix = "nvidia-smi on this node tells more";
+    survey.fix = "run nvidia-smi on this node for details";
   }
   return survey;
 }

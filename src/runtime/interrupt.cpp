@@ -17,7 +17,7 @@
 namespace lockstep::runtime {
 namespace {
 
-// A signal handler can reach nothing but globals.
+// A signal handler can reach only globals.
 volatile std::sig_atomic_t pending = 0;
 std::atomic<int> n_holds{0};  // of repeats
 std::atomic<const core::Clock*> signal_clock{nullptr};
@@ -26,12 +26,12 @@ std::atomic<const char*> announcement{nullptr};
 static_assert(std::atomic<double>::is_always_lock_free && std::atomic<const char*>::is_always_lock_free &&
               std::atomic<int>::is_always_lock_free);
 
-/// Launchers, guards and terminals may all send on what was sent once: within a second it is the same signal.
+/// Launchers, guards and terminals may all pass on the same signal: repeats within a second count as one.
 constexpr double same_signal_s = 1;
 
-/// Weakest first: SIGUSR1 may stand for another signal, which a rank elsewhere does not know, and launchers make
-/// SIGTERM of others. `may_be_ignored`: one that is ignored at the start stays so, as by nohup, or by a shell for a
-/// command in the background. The others are what batch systems and --nproc send.
+/// Weakest first: SIGUSR1 may stand for another signal that a rank elsewhere does not know, and launchers turn others
+/// into SIGTERM. `may_be_ignored`: if it is ignored at the start it stays so, as with nohup or a background command of
+/// a shell. Batch systems and --nproc send the others.
 struct Asking {
   int signal;
   std::string_view name;
@@ -50,7 +50,7 @@ void remember(int signal) {
     const int told = signal == SIGUSR1 || signal == SIGTERM ? told_signal() : 0;
     pending_since_s = now_s;  // first, as another thread may get the same signal in between
     pending = told != 0 ? told : signal;
-    // A launcher that makes an end of a failed job sends SIGTERM, and does not wait for anything.
+    // A launcher that ends a failed job sends SIGTERM and waits for nothing.
     const char* const text = announcement;
     if (text != nullptr && (signal == SIGINT || signal == SIGUSR1))
       static_cast<void>(!write(STDERR_FILENO, text, std::strlen(text)));

@@ -1,6 +1,6 @@
-// This program started again as jobs, one after another, by a process that does nothing but wait for them.
-// Invariant: while one lives, the signals that ask for an end are held: they are passed on to the job there is, no
-// other is started after, and none outlives this process for long.
+// Runs this program again as jobs, one after another, in a process that only waits for them.
+// Invariant: while one lives, signals that ask for an end are held: they are passed on to the current job, no other job
+// is started afterwards, and no job outlives this process for long.
 // Used by `lockstep train --verify-resume`.
 #pragma once
 
@@ -11,13 +11,13 @@
 
 namespace lockstep::runtime {
 
-/// Where the output of a job goes: files, which are replaced.
+/// Files for the output of a job; existing ones are replaced.
 struct JobOutput {
   std::string out{};
   std::string err{};
 };
 
-/// Who runs them, which tests do in their own process.
+/// Runs jobs; tests run them in their own process.
 class JobRunner {
  public:
   JobRunner() = default;
@@ -25,13 +25,13 @@ class JobRunner {
   JobRunner(const JobRunner&) = delete;
   JobRunner& operator=(const JobRunner&) = delete;
 
-  /// Runs this program with `arguments` until it ends; its exit code, or 128 + the signal that ended it. `due`, if
-  /// given, is asked some 50 times a second for a signal to send (0: none). After asked() it starts nothing. Throws
-  /// core::Error (system) if it cannot be started.
+  /// Runs this program with `arguments` until it ends; returns its exit code, or 128 + the signal that ended it. `due`,
+  /// if given, is called some 50 times a second and returns a signal to send (0: none). After asked() no job is
+  /// started. Throws core::Error (system) if the job cannot be started.
   virtual int run(const std::vector<std::string>& arguments, const JobOutput& output,
                   const std::function<int()>& due = {}) = 0;
 
-  /// The signal that asked this process for an end; 0: none has.
+  /// The signal that asked this process for an end; 0: none.
   [[nodiscard]] virtual int asked() const noexcept = 0;
 };
 
@@ -45,7 +45,7 @@ class Jobs final : public JobRunner {
   [[nodiscard]] int asked() const noexcept override { return asked_; }
 
  private:
-  /// Waits for a signal, 20 ms at most, and notes it. 0: none that asks for an end.
+  /// Waits for a signal, at most 20 ms, and notes it. 0: no signal that asks for an end.
   int await_signal();
 
   sigset_t held_{};

@@ -149,9 +149,9 @@ std::optional<core::Error> find_singletons(const LauncherHint& hint, int n_ranks
   if (n_ranks > 1 || hint.n_ranks.value_or(1) <= 1) return std::nullopt;
   return core::Error{
       core::ExitCode::usage,
-      {.what = fmt::format("{} started {} processes, but each of them is alone: its MPI is not the one this "
-                           "program is built with",
-                           hint.name, *hint.n_ranks),
+      {.what = fmt::format(
+           "{} started {} processes, but each runs as a single rank: its MPI is not the one this program is built with",
+           hint.name, *hint.n_ranks),
        .where = "launcher",
        .expected = fmt::format("one job of {} ranks", *hint.n_ranks),
        .fix = "use that MPI's own launcher (or srun with the right --mpi), or --nproc N"}};

@@ -20,7 +20,8 @@ namespace {
 
 using MaybeError = std::optional<core::Error>;
 
-/// Of "Open MPI v4.1.4, ..."; 0: it is another MPI, or the launcher is one of the user's own that may do without.
+/// The major version in "Open MPI v4.1.4, ..."; 0: it is another MPI, or the user's own launcher, which may not need
+/// any of this.
 int open_mpi_version(const LauncherFacts& facts) {
   constexpr std::string_view begin = "Open MPI v";
   const std::string name = std::filesystem::path{facts.launcher}.filename().string();
@@ -29,7 +30,7 @@ int open_mpi_version(const LauncherFacts& facts) {
   return facts.mpi.starts_with(begin) ? std::atoi(facts.mpi.c_str() + begin.size()) : 0;
 }
 
-/// Open MPI 4 has room for 64 characters of a path's part or the like (its issue 13358; 4.1.4 dies from 57 on).
+/// Open MPI 4 has room for 64 characters of a name (its issue 13358; 4.1.4 crashes from 57 on).
 MaybeError judge_host_name(const LauncherFacts& facts, int) {
   constexpr std::size_t longest = 56;
   const int version = open_mpi_version(facts);
@@ -37,13 +38,12 @@ MaybeError judge_host_name(const LauncherFacts& facts, int) {
   if (version == 0 || version > 4 || used.size() <= longest) return std::nullopt;
   return core::Error{
       core::ExitCode::system,
-      {.what =
-           fmt::format("the host name '{}' has {} characters{}: the launcher of Open MPI {} crashes with more than {}",
-                       used, used.size(), facts.keeps_domain ? "" : " before its first dot", version, longest),
+      {.what = fmt::format("the host name '{}' has {} characters{}: the launcher of Open MPI {} crashes beyond {}",
+                           used, used.size(), facts.keeps_domain ? "" : " before its first dot", version, longest),
        .where = "--nproc",
-       .expected = fmt::format("a host name of {} characters at most", longest),
+       .expected = fmt::format("a host name of at most {} characters", longest),
        .fix = facts.keeps_domain ? "unset OMPI_MCA_orte_keep_fqdn_hostnames"
-                                 : "give the machine, container or pod a shorter one (hostname NAME; docker run "
+                                 : "shorten the host name of the machine, container or pod (hostname NAME; docker run "
                                    "--hostname NAME; spec.hostname), or use Open MPI 5"}};
 }
 
@@ -54,40 +54,39 @@ MaybeError judge_home(const LauncherFacts& facts, int) {
                                           "set: the launcher of Open MPI crashes",
                                           facts.user),
                       .where = "HOME",
-                      .expected = "a home folder, from one of them",
-                      .fix = "export HOME=/tmp, or another folder of yours"}};
+                      .expected = "a home folder in /etc/passwd or HOME",
+                      .fix = "export HOME=/tmp, or another folder that you own"}};
 }
 
-/// Up to Open MPI 3 its sockets lie there, in a path of 107 characters at most (its issues 2956 and 3798).
+/// Up to Open MPI 3 it keeps sockets there, whose paths have at most 107 characters (its issues 2956 and 3798).
 MaybeError judge_temporary(const LauncherFacts& facts, int) {
   constexpr std::size_t longest = 107;
   const int version = open_mpi_version(facts);
   const std::string own = fmt::format("/openmpi-sessions-{}@{}_0/65535/0/0", facts.user,
                                       facts.host_name.substr(0, facts.host_name.find('.')));
   if (version == 0 || version > 3 || facts.temporary.size() + own.size() <= longest) return std::nullopt;
-  return core::Error{
-      core::ExitCode::usage,
-      {.what = fmt::format("TMPDIR has {} characters: with what the launcher of Open MPI {} adds, sockets in it would "
-                           "have more than the {} that a socket's path may have",
-                           facts.temporary.size(), version, longest),
-       .where = "TMPDIR",
-       .expected = fmt::format("{} characters at most", longest - std::min(longest, own.size())),
-       .fix = "export TMPDIR=/tmp"}};
+  return core::Error{core::ExitCode::usage,
+                     {.what = fmt::format("TMPDIR has {} characters: paths of the sockets that the launcher of Open "
+                                          "MPI {} makes there would exceed the limit of {}",
+                                          facts.temporary.size(), version, longest),
+                      .where = "TMPDIR",
+                      .expected = fmt::format("at most {} characters", longest - std::min(longest, own.size())),
+                      .fix = "export TMPDIR=/tmp"}};
 }
 
-/// Open MPI 4.1.4 dies up to 200 KiB, MPICH 4.0.2 up to 64 KiB.
+/// Open MPI 4.1.4 crashes with 200 KiB or less, MPICH 4.0.2 with 64 KiB or less.
 MaybeError judge_stack(const LauncherFacts& facts, int) {
   constexpr std::uint64_t least = std::uint64_t{256} << 10;
   if (facts.stack >= least) return std::nullopt;
   return core::Error{
       core::ExitCode::system,
-      {.what = fmt::format("the limit of the stack is {} KiB: MPI launchers crash with so little", facts.stack >> 10),
+      {.what = fmt::format("the stack limit is {} KiB: MPI launchers crash with so small a stack", facts.stack >> 10),
        .where = "--nproc",
-       .expected = fmt::format("{} KiB at least", least >> 10),
+       .expected = fmt::format("at least {} KiB", least >> 10),
        .fix = "ulimit -s 8192"}};
 }
 
-/// Open MPI 4.1.4 needs 32 for 1 rank and 96 for 16; with less it hangs, or tells of pipes.
+/// Open MPI 4.1.4 needs 32 for 1 rank and 96 for 16; with fewer it hangs, or complains about pipes.
 MaybeError judge_open_files(const LauncherFacts& facts, int n_ranks) {
   const std::uint64_t least = 32 + 5 * static_cast<std::uint64_t>(n_ranks);
   if (open_mpi_version(facts) == 0 || facts.open_files >= least) return std::nullopt;
@@ -96,8 +95,8 @@ MaybeError judge_open_files(const LauncherFacts& facts, int n_ranks) {
       {.what = fmt::format("a process may have {} open files: too few for the launcher of Open MPI and {} rank{}",
                            facts.open_files, n_ranks, n_ranks == 1 ? "" : "s"),
        .where = "--nproc",
-       .expected = fmt::format("{} at least", least),
-       .fix = "ulimit -n 4096, or as many as the hard limit (ulimit -Hn) lets"}};
+       .expected = fmt::format("at least {}", least),
+       .fix = "ulimit -n 4096, or as many as the hard limit (ulimit -Hn) allows"}};
 }
 
 constexpr std::array needs{LauncherNeed{"host name", judge_host_name}, LauncherNeed{"home", judge_home},

@@ -1,5 +1,5 @@
-// What the MPI launcher of this machine dies of without a word of use: looked at before it is started.
-// Invariant: one table; each row judges facts alone, so that tests make them up.
+// Known causes of a crash of this machine's MPI launcher without a useful message, checked before it is started.
+// Invariant: one table; each row judges facts alone, so that tests can make them up.
 // Used by relaunch.cpp (--nproc) and by lockstep doctor.
 #pragma once
 
@@ -36,7 +36,7 @@ struct LauncherFacts {
 
 struct LauncherNeed {
   std::string_view name;
-  /// Why the launcher cannot start `n_ranks` ranks here; nothing if it can, as far as that is known of it.
+  /// Why the launcher cannot start `n_ranks` ranks here; nothing if no cause is known.
   std::optional<core::Error> (*judge)(const LauncherFacts& facts, int n_ranks);
 };
 [[nodiscard]] std::span<const LauncherNeed> launcher_needs() noexcept;

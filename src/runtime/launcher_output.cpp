@@ -26,7 +26,7 @@ short state_of(int descriptor, int timeout_ms = 0) noexcept {
   return poll(&out, 1, timeout_ms) > 0 ? out.revents : short{0};
 }
 
-/// Of a pipe, shared by its thread, which may outlive all else.
+/// State of a pipe, shared with its thread, which may outlive everything else.
 struct Passage {
   core::Descriptor from;
   int to = -1;
@@ -36,11 +36,11 @@ struct Passage {
   std::atomic<int> error{0};
 };
 
-/// Open MPI 4.1.4's mpirun may crash as it ends for want of a reader of its stdout (in PMIx_Finalize, 8 of 12 times in
-/// `reduce_all --nproc 2 | head -n 1`): what it then says is left out. Of a job that has its readers it is shown.
+/// Open MPI 4.1.4's mpirun may crash at its end if its stdout has no reader (in PMIx_Finalize, 8 of 12 times in
+/// `reduce_all --nproc 2 | head -n 1`): its message about that is left out. If the job has its readers, it is shown.
 class CrashForWantOfReader {
  public:
-  /// `text`, of whole lines or the begin of one, without what is part of it.
+  /// Returns `text`, of whole lines or the begin of one, without the lines of that message.
   [[nodiscard]] std::string leave_out_of(std::string_view text) {
     std::string rest;
     while (!text.empty()) {
@@ -61,8 +61,8 @@ class CrashForWantOfReader {
   bool is_told_ = false;
 };
 
-/// Until nothing can come any more. Where nobody reads stderr, what comes is taken all the same: mpirun of Open MPI 4
-/// crashes where its stderr takes nothing.
+/// Runs until no more output can come. If nobody reads stderr, output is still taken: mpirun of Open MPI 4 crashes if
+/// its stderr blocks.
 void pass_on(Passage& passage) {
   constexpr int pause_ms = 200;  // whoever writes a line or a frame around some does so in one go
   LauncherWords words;
@@ -119,7 +119,7 @@ bool takes_output() noexcept { return state_of(STDOUT_FILENO) != 0 && state_of(S
 
 class LauncherOutput::Relay {
  public:
-  /// Nothing where there is no pipe to be had.
+  /// Returns nothing if no pipe can be created.
   static std::unique_ptr<Relay> make(int place, bool leaves_out_words) {
     std::optional<Pipe> pipe = make_pipe();
     if (!pipe) return nullptr;

@@ -1,5 +1,5 @@
-// What launchers say about a job that failed or was interrupted, beside the message that the program itself gave.
-// Invariant: only lines that are known word by word are left out; what is unknown stays as it is.
+// Messages of launchers about a job that failed or was interrupted, besides the message of the program itself.
+// Invariant: only lines that are known word for word are left out; unknown lines stay as they are.
 // Used by supervise.cpp.
 #pragma once
 
@@ -10,10 +10,10 @@ namespace lockstep::runtime {
 
 class LauncherWords {
  public:
-  /// Takes what has come; returns what of it, and of what came before, is to be shown now.
+  /// Takes new output; returns the part of it, and of earlier output, that is to be shown now.
   [[nodiscard]] std::string pass(std::string_view text);
-  /// What is held back as it may be the begin of a known line, or in a frame around known lines; to be shown once
-  /// nothing more comes.
+  /// Output that is held back because it may begin a known line or belong to a frame around known lines; to be shown
+  /// once no more comes.
   [[nodiscard]] std::string release();
 
  private:

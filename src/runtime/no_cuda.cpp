@@ -6,7 +6,7 @@ namespace lockstep::runtime {
 
 GpuSurvey survey_gpus() {
   return {.obstacle = "this program is built without CUDA",
-          .fix = "build with nvcc in $PATH (INSTALL: GPUs); the table of ./bootstrap build tells what was found"};
+          .fix = "build with nvcc in $PATH (INSTALL: GPUs); the table of ./bootstrap build shows what was found"};
 }
 
 std::unique_ptr<Accelerator> open_gpu(int) { core::fail_system(survey_gpus().obstacle); }

@@ -27,7 +27,7 @@ namespace {
 
 constexpr const char* segments_folder = "/dev/shm";
 
-/// What one rank could not do; all zero: nothing.
+/// The step that failed on one rank; all zero: none did.
 struct Failure {
   enum class Step : int { none, create, open, reserve, map };
   Step step = Step::none;
@@ -40,7 +40,7 @@ std::string_view name(Failure::Step step) {
   return names[static_cast<std::size_t>(step)];
 }
 
-/// Memory of all ranks, one after another, each on pages of its own, so that its owner places it.
+/// Memory of all ranks, one after another, each on its own pages, so that its owner places it.
 struct Layout {
   std::vector<std::size_t> begins;  ///< and the end
   [[nodiscard]] std::size_t total() const noexcept { return begins.back(); }
@@ -77,21 +77,20 @@ std::string describe_room() {
 [[noreturn]] void fail(const Failure& failure, std::size_t total, int n_ranks, const std::string& room) {
   throw core::Error{
       core::ExitCode::system,
-      {.what = fmt::format("{} ranks on {} cannot share {} of memory: rank {} of them cannot {} it: {}; {}", n_ranks,
+      {.what = fmt::format("{} ranks on {} cannot share {} of memory: local rank {} cannot {} it: {}; {}", n_ranks,
                            host_name(), core::format_bytes({total}), failure.rank, name(failure.step),
                            core::system_reason(failure.error), room),
        .where = "",
-       .expected = fmt::format("room in {}, and address space, memory and descriptors for it", segments_folder),
-       .fix =
-           "enlarge it (mount -o remount,size=2G /dev/shm; docker run --shm-size 2g), or start fewer ranks on a node; "
-           "reduce_all also has algorithms without shared memory, such as --algorithm ring"},
+       .expected = fmt::format("enough room in {}, address space, memory and file descriptors", segments_folder),
+       .fix = "enlarge it (mount -o remount,size=2G /dev/shm; docker run --shm-size 2g), or start fewer ranks per "
+              "node; reduce_all also has algorithms without shared memory, such as --algorithm ring"},
       core::SourceLocation::current()};
 }
 
 // At a time, with a look at signals in between.
 constexpr std::size_t largest_reservation = std::size_t{1} << 30;
 
-// Older kernels give up a reservation for any signal that comes meanwhile, and begin it anew.
+// Older kernels interrupt a reservation for any signal that comes meanwhile, and it starts again.
 int reserve(int file, std::size_t begin, std::size_t size) {
   sigset_t all, before;
   sigfillset(&all);
@@ -135,7 +134,7 @@ class NodeSegment final : public SharedSegment {
   }
 
  private:
-  // Under a name that nobody can know before.
+  // A name that nobody can know in advance.
   Failure create(std::array<char, 64>& path, core::Descriptor& file) const {
     std::random_device random;
     fmt::format_to_n(path.data(), path.size() - 1, "{}/lockstep-{}-{:08x}{:08x}{:08x}", segments_folder, getpid(),
@@ -147,7 +146,7 @@ class NodeSegment final : public SharedSegment {
     return {Failure::Step::create, error};
   }
 
-  // Each rank reserves its own part: a full file system is an error now instead of a SIGBUS at an access.
+  // Each rank reserves its own part: a full file system is an error now, not a SIGBUS at an access.
   Failure reserve_and_map(const Communicator& node, int file) {
     const auto rank = static_cast<std::size_t>(node.rank());
     for (std::size_t begin = layout_.begins[rank]; begin < layout_.begins[rank + 1]; begin += largest_reservation)
@@ -168,7 +167,7 @@ class NodeSegment final : public SharedSegment {
   std::byte* memory_ = nullptr;
 };
 
-/// Of a rank that is alone: ordinary memory, of which there may be more than room in /dev/shm.
+/// For a single rank: ordinary memory, which may have more room than /dev/shm.
 class LoneSegment final : public SharedSegment {
  public:
   explicit LoneSegment(std::size_t bytes) : size_{bytes}, memory_{::operator new(size_, alignment)} {

@@ -41,7 +41,7 @@ pid_t start(const std::vector<std::string>& command, int out) {
   return error == 0 ? child : 0;
 }
 
-/// Until its end; false if that does not come in time, or there is too much of it.
+/// Reads until the end; false if that does not come in time, or the output is too long.
 bool read_all(int from, core::Seconds limit, std::string& text) {
   const core::Stopwatch watch;
   std::array<char, 4096> part{};

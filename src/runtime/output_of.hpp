@@ -1,4 +1,4 @@
-// What another program prints: a question to the system that has no other interface.
+// The output of another program, for questions to the system that have no other interface.
 // Invariant: no process is left, and nothing of this one is copied, as MPI's memory must not be.
 // Used by `lockstep train`, which asks batch systems when its job ends.
 #pragma once
@@ -11,8 +11,8 @@
 
 namespace lockstep::runtime {
 
-/// Runs `command`, found by PATH, with nothing to read. Its stdout, of at most 1 MiB; nothing if it cannot be started,
-/// ends with another code than 0, or has not ended after `limit`: then it is killed.
+/// Runs `command`, found in PATH, with empty input. Returns its stdout, at most 1 MiB; nothing if it cannot be started,
+/// ends with a code other than 0, or has not ended after `limit`: then it is killed.
 [[nodiscard]] std::optional<std::string> output_of(const std::vector<std::string>& command, core::Seconds limit);
 
 }  // namespace lockstep::runtime

@@ -1,5 +1,5 @@
-// What /proc tells about a process of this node.
-// Invariant: every question about a process that is gone has the answer "nothing".
+// Facts from /proc about a process of this node.
+// Invariant: every question about a process that is gone is answered by "nothing".
 // Used by launcher.cpp, supervise.cpp and the watchdog's board.
 #pragma once
 
@@ -43,7 +43,7 @@ struct Descendant {
   bool is_stopped = false;
 };
 
-/// All that there are, whether children or children of those; but not what is below those that `but` names.
+/// All descendants of a process, except those below the processes that `but` names.
 [[nodiscard]] std::vector<Descendant> find_descendants(const std::vector<pid_t>& but);
 
 }  // namespace lockstep::runtime

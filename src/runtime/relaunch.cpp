@@ -20,7 +20,7 @@
 namespace lockstep::runtime {
 namespace {
 
-/// Cores this process may use; two hardware threads of a core count once, as launchers count slots.
+/// Cores that this process may use; two hardware threads of a core count once, as launchers count slots.
 int count_cores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -39,7 +39,7 @@ int count_cores() {
 /// What the user has set stays as it is.
 void set_default(const char* variable, const char* value) { setenv(variable, value, 0); }
 
-/// Launchers read their options from the environment as well; one does not know the variables of another.
+/// Launchers read their options from the environment as well; each ignores the variables of others.
 void prepare_environment(int n_ranks, int n_threads) {
   if (geteuid() == 0) {
     set_default("OMPI_ALLOW_RUN_AS_ROOT", "1");
@@ -54,8 +54,8 @@ void prepare_environment(int n_ranks, int n_threads) {
     set_default("PRTE_MCA_hwloc_default_binding_policy", binding);  // Open MPI 5
     set_default("HYDRA_BINDING", binding);                          // MPICH
   }
-  // Ranks of one node need no network: Open MPI 5 looks for a way to itself there, and may tell that it found none. (It
-  // and Open MPI 4 listen on all addresses nevertheless.)
+  // Ranks of one node need no network: Open MPI 5 looks for a network path to itself and may report that it found none.
+  // (It and Open MPI 4 listen on all addresses nevertheless.)
   if (!may_be_elsewhere() && std::getenv("OMPI_MCA_btl_tcp_if_exclude") == nullptr)
     set_default("OMPI_MCA_btl_tcp_if_include", "lo");
 }

@@ -32,8 +32,8 @@ void write_to_stderr(const std::string& message) noexcept {
   std::fflush(stderr);
 }
 
-/// Returns when whoever reads stderr has all of it, or in a second: a launcher that is told to end a job may read no
-/// more (MPICH 4.0.2 then loses 1 message of 20).
+/// Returns when the reader of stderr has everything, or after a second: a launcher that is told to end a job may stop
+/// reading (MPICH 4.0.2 then loses 1 message of 20).
 void await_reader_of_stderr() noexcept {
   struct stat what {};
   if (fstat(STDERR_FILENO, &what) != 0 || !S_ISFIFO(what.st_mode)) return;
@@ -50,17 +50,17 @@ bool is_mpi_running() noexcept {
   return initialized != 0 && finalized == 0;
 }
 
-// A process alone talks to nobody: what Open MPI would start and probe for others takes 0.3 s (4.1.4). What the user
-// has set stays.
+// A single process needs no peers: what Open MPI would start and probe for others takes 0.3 s (4.1.4). Settings of the
+// user stay.
 void spare_what_others_need() noexcept {
   setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
   setenv("OMPI_MCA_pml", "ob1", 0);
   setenv("OMPI_MCA_btl", "self", 0);  // and listens on no network
 }
 
-/// While it lives, this thread sleeps longer than it asks for where ranks share processors. Open MPI looks every 0.1 ms
-/// whether MPI has started or ended, in every rank, which leaves little to those that have work, its launcher first:
-/// 256 ranks on 2 processors of a Zen 4 start and end in 14 s instead of 50 (4.1.4).
+/// While it lives, this thread sleeps longer than requested if ranks share processors. Open MPI checks every 0.1 ms, in
+/// every rank, whether MPI has started or ended, which leaves little time to processes that have work, above all its
+/// launcher: 256 ranks on 2 processors of a Zen 4 start and end in 14 s instead of 50 (4.1.4).
 class RareLooks {
  public:
   RareLooks() noexcept {
@@ -87,8 +87,8 @@ Session::Session(Alone alone) : has_mpi_{alone == Alone::with_mpi || is_started_
   }
   if (!is_started_by_others()) spare_what_others_need();
   require_temporary_folder();
-  // Not FUNNELED, though the watchdog is a thread: it never enters MPI, and Open MPI 4.1.4 takes locks from FUNNELED on
-  // (8-byte all-reduce, 2 ranks: 0.36 us instead of 0.24 us).
+  // Not FUNNELED, although the watchdog is a thread: it never enters MPI, and Open MPI 4.1.4 takes locks from FUNNELED
+  // on (8-byte all-reduce, 2 ranks: 0.36 us instead of 0.24 us).
   int provided = MPI_THREAD_SINGLE;
   {
     const RareLooks looks;
@@ -148,7 +148,7 @@ void abort_job(const core::Error& error, std::string_view phase, bool may_speak)
   } else {
     std::this_thread::sleep_for(std::chrono::seconds{5});
   }
-  // Nobody waits for a rank that is alone, and MPI_Abort would have words of its own.
+  // Nobody waits for a single rank, and MPI_Abort would print messages of its own.
   if (n_ranks > 1) MPI_Abort(MPI_COMM_WORLD, core::to_int(error.code()));
   std::_Exit(core::to_int(error.code()));
 }

@@ -1,5 +1,5 @@
-// The life of MPI in a process: initialise, agree on errors, end in order or abort with a name.
-// Invariant: MPI_THREAD_SINGLE, which works though the standard wants FUNNELED where helper threads exist: they never
+// The life of MPI in a process: initialise, agree on errors, end in order, or abort with a message.
+// Invariant: MPI_THREAD_SINGLE, which works although the standard wants FUNNELED if helper threads exist: they never
 // enter MPI, and FUNNELED was measured to slow down short messages.
 // Used by the programs' main(), by the MPI tests, and by tests that run a program's ranks as threads.
 #pragma once
@@ -15,16 +15,16 @@
 
 namespace lockstep::runtime {
 
-/// Whether a process that no launcher has started needs MPI nevertheless. Without it, it starts at once, listens on no
+/// Whether a process without a launcher needs MPI nevertheless. Without it, the process starts at once, listens on no
 /// network and waits for nobody.
 enum class Alone { with_mpi, without_mpi };
 
-/// The ranks of a job, and how they agree on errors: MPI, if it is needed, from construction to destruction.
+/// The ranks of a job, and how they agree on errors: holds MPI, if it is needed, from construction to destruction.
 class Session {
  public:
   /// Collective over all processes of the job. One per process.
   explicit Session(Alone alone = Alone::with_mpi);
-  /// Collective: of ranks that are there without MPI, such as threads, with a clock that must outlive it.
+  /// Collective: for ranks that exist without MPI, such as threads, with a clock that must outlive it.
   explicit Session(const Communicator& world, const core::Clock& clock = core::real_clock());
   /// Collective; logs instead of throwing.
   ~Session();
@@ -35,9 +35,9 @@ class Session {
   /// The clock of limits, intervals and progress messages.
   [[nodiscard]] const core::Clock& clock() const noexcept { return *clock_; }
 
-  /// Collective: if any rank brings an error, the lowest such rank prints it once to stderr and the code is returned to
-  /// all. Should others not come within 10 s, as they wait elsewhere for this rank, one that brings an error ends the
-  /// job with it.
+  /// Collective: if any rank passes an error, the lowest such rank prints it once to stderr and the code is returned to
+  /// all. If other ranks do not arrive within 10 s, because they wait elsewhere for this rank, a rank that passes an
+  /// error ends the job with it.
   [[nodiscard]] std::optional<core::ExitCode> agree(const std::optional<core::Error>& mine) const;
 
  private:
@@ -47,12 +47,12 @@ class Session {
   std::unique_ptr<Communicator> meeting_;  ///< what is left in it by a rank that came alone disturbs nobody
 };
 
-/// Returns the exception that is being handled; one that is no core::Error becomes one of ExitCode::system.
+/// Returns the exception that is being handled; one other than core::Error becomes one of ExitCode::system.
 [[nodiscard]] core::Error current_error();
 
 /// Prints rank, host, phase and the error, then ends the whole job by MPI_Abort with the error's exit code. For errors
-/// thrown while other ranks may be inside a collective: one rank leaving silently would hang the rest. `may_speak`:
-/// false where another rank of the node has told the same, which is then left to end the job.
+/// thrown while other ranks may be inside a collective: if one rank left silently, the others would hang. `may_speak`:
+/// false if another rank of the node has reported the same, which then has to end the job.
 [[noreturn]] void abort_job(const core::Error& error, std::string_view phase, bool may_speak = true);
 
 /// Host name without domain.

@@ -19,7 +19,7 @@ void require_temporary_folder() {
   std::filesystem::create_directories(folder, error);  // as the libraries do
   if (!error && access(folder, W_OK | X_OK) != 0) error = {errno, std::generic_category()};
   if (!error) return;
-  core::fail_usage({.what = fmt::format("no temporary files can be made in '{}': {}", folder, error.message()),
+  core::fail_usage({.what = fmt::format("cannot make temporary files in '{}': {}", folder, error.message()),
                     .where = "TMPDIR",
                     .expected = "a folder that MPI may write to",
                     .fix = "unset TMPDIR, or name such a folder, for example /tmp"});

@@ -1,5 +1,6 @@
-// What ranks that are threads share: their messages, where they meet, and what is counted.
-// Invariant: one lock for all, as this is for correctness and not for speed; who can never go on is told so.
+// Shared state of ranks that are threads: their messages, their meetings, and the counts.
+// Invariant: one lock for everything, because this serves correctness and not speed; a rank that can never continue
+// gets an error.
 // Used by communicator_threads alone.
 #pragma once
 
@@ -45,7 +46,7 @@ struct Brought {
   std::vector<std::byte> data{};
 };
 
-/// Where the members of a group come together to make something; the last to arrive makes it for all.
+/// Where the members of a group meet to make something; the last to arrive makes it for all.
 struct Meeting {
   std::vector<Brought> brought;  ///< by member
   int n_arrived = 0;
@@ -107,7 +108,7 @@ class Hub {
     deliver(route, world_rank, data);
   }
 
-  /// Members of `group` meet for the `sequence`-th time; `make` runs once, by the last to come.
+  /// Members of `group` meet for the `sequence`-th time; `make` runs once, in the last to arrive.
   template <class Make, class Result>
   auto meet(int group, int sequence, int rank, int world_rank, Brought brought, Make make, Result result) {
     std::unique_lock lock{mutex_};
@@ -165,7 +166,7 @@ class Hub {
     wake_all();
   }
 
-  /// After the last rank: rethrows, or checks that nothing was left lying about.
+  /// After the last rank: rethrows, or checks that no message was left.
   Traffic finish() {
     if (failure_) std::rethrow_exception(failure_);
     for (const auto& [route, queue] : queues_) {
@@ -193,7 +194,7 @@ class Hub {
     step = std::max(step, message.step);
   }
 
-  /// Waits for `condition`; when no rank that is left can move any more, that is a deadlock.
+  /// Waits for `condition`; if no remaining rank can continue, that is a deadlock.
   template <class Condition>
   void await(std::unique_lock<std::mutex>& lock, int world_rank, const std::string& what, Condition condition) {
     auto& waiting = waiting_[static_cast<std::size_t>(world_rank)];

@@ -1,6 +1,6 @@
-// Errors of one rank become errors of all, so that no rank waits for one that has left.
+// Turns errors of one rank into errors of all, so that no rank waits for one that has left.
 // Invariant: either all ranks return, or all throw the same error: that of the lowest rank that has one.
-// Used by whatever is collective and may fail on one rank alone.
+// Used by collective code that may fail on a single rank.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ struct Speaker {
 /// Collective: the same on all ranks.
 [[nodiscard]] Speaker find_speaker(const Communicator& world, const std::optional<core::Error>& mine);
 
-/// Collective: every rank does its `work`, which must not be collective itself. What it throws beside core::Error
-/// becomes a core::Error (system); system errors name the rank and its host.
+/// Collective: every rank runs its `work`, which must not be collective itself. Exceptions other than core::Error
+/// become a core::Error (system); system errors name the rank and its host.
 void together(const Communicator& world, const std::function<void()>& work);
 
 }  // namespace lockstep::runtime

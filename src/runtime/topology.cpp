@@ -47,7 +47,7 @@ int common_index(const std::vector<Processor>& processors, const std::vector<int
   return common;
 }
 
-/// Collective over a node: the table of one rank for all, since hwloc is slow when all ranks ask at once.
+/// Collective over a node: one rank's table for all, because hwloc is slow if all ranks ask at once.
 std::vector<Processor> share_processors(const Communicator& node) {
   std::vector<Processor> processors;
   if (node.rank() == 0) processors = read_processors();

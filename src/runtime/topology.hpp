@@ -1,5 +1,5 @@
-// Where the ranks run: node, socket, core; and what is wrong with that.
-// Invariant: the same Topology on every rank, but for hosts and processors of other ranks, which only rank 0 knows.
+// Where the ranks run: node, socket, core; and what is wrong with their placement.
+// Invariant: the same Topology on every rank, except hosts and processors of other ranks, which only rank 0 knows.
 // Used by comm/, metrics/, data/load and both programs.
 #pragma once
 
@@ -24,7 +24,7 @@ struct Place {
   int cache = -1;         ///< index of the third-level cache all `cpus` belong to; -1 if several or unknown
 };
 
-/// What is wrong with where ranks of one node run.
+/// A fault in the placement of the ranks of one node.
 struct PlacementFault {
   enum class Kind {
     oversubscribed,  ///< more ranks, or threads, than processors
@@ -53,17 +53,17 @@ struct Topology {
   [[nodiscard]] std::vector<std::string> hosts() const;
   /// At rank 0: "2 ranks on 1 node, each bound to one core" in one line.
   [[nodiscard]] std::string binding() const;
-  /// At rank 0: what makes timings on this placement doubtful, at most one of a kind; empty if nothing. Ranks compute
-  /// with `n_threads` threads each.
+  /// At rank 0: what makes timings with this placement doubtful, at most one of each kind; empty if nothing does. Ranks
+  /// compute with `n_threads` threads each.
   [[nodiscard]] std::vector<PlacementFault> faults(int n_threads = 1) const;
   /// At rank 0: the same, one sentence each with the fix.
   [[nodiscard]] std::vector<std::string> warnings(int n_threads = 1) const;
 };
 
-/// Collective: finds the place of every rank. Rank 0 makes the table; the others get 24 bytes a rank.
+/// Collective: finds the place of every rank. Rank 0 makes the table; the others get 24 bytes per rank.
 [[nodiscard]] Topology discover_topology(const Communicator& world);
 
-/// Collective: processors of this rank that no rank needs, shared fairly with the ranks that may use the same ones.
+/// Collective: processors of this rank that no rank computes on, shared fairly among the ranks that may use them.
 [[nodiscard]] std::size_t spare_cores(const Communicator& world);
 
 }  // namespace lockstep::runtime

@@ -71,8 +71,8 @@ for other in mpiexec.mpich mpiexec.hydra; do
   is_open_mpi && "$other" --version 2>/dev/null | grep -q HYDRA || continue
   run "$other" -n 2 "$REDUCE_ALL" doctor
   expect_rc 1
-  expect_check launcher fail 'Hydra mpiexec started 2 processes, but each of them is alone: this program is built with Open MPI'
-  expect_check pmi fail 'the launcher offers PMI, which Open MPI .* has not taken'
+  expect_check launcher fail 'Hydra mpiexec started 2 processes, but each runs as a single rank: this program is built with Open MPI'
+  expect_check pmi fail 'the launcher offers PMI, but Open MPI .* does not use it'
   [ "$(grep -c '^launcher ' "$folder/out")" -eq 1 ] || fail "not one report"
   break
 done

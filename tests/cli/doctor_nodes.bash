@@ -22,7 +22,7 @@ on_nodes '' --data "$folder/d" --checkpoints "$folder" --recipe mnist_cnn --expe
 expect_rc 0
 expect_check launcher ok '2 ranks on 2 nodes'
 expect_check clocks ok 'within 1 s'
-expect_check 'same folder' ok "a file of rank 0's is seen"
+expect_check 'same folder' ok "all nodes see a file that rank 0 made"
 expect_check 'read speed' ok 'slowest on node-[ab]'
 expect_check 'host names' '(ok|warning)' ''
 on_nodes clock
@@ -34,13 +34,13 @@ expect_rc 1
 expect_check 'same folder' fail "a file that rank 0 makes in '/dev/shm' is not seen within 10 s on node-b"
 on_nodes names
 expect_rc 0
-expect_check 'host names' warning 'the name service has not answered within 5 s on node-b'
+expect_check 'host names' warning 'the name service did not answer within 5 s on node-b'
 begin=$SECONDS
 on_nodes 'names files' --data "$folder/d" --checkpoints "$folder"
 took=$((SECONDS - begin))
 expect_rc 1
-expect_check checkpoints fail "'$folder' has not answered within 10 s on node-b; can be written, on .* on node-a"
-expect_check data fail "'$folder/d' has not answered within 10 s on node-b"
+expect_check checkpoints fail "'$folder' did not answer within 10 s on node-b; writable, on .* on node-a"
+expect_check data fail "'$folder/d' did not answer within 10 s on node-b"
 expect_check 'temporary files' fail 'does not answer on node-b'
 [ "$took" -lt 60 ] || [ "$(cut -d. -f1 /proc/loadavg)" -gt "$(nproc)" ] || fail "it took $took s"
 [ "$(find "$folder" /dev/shm -maxdepth 1 -name '.lockstep-doctor-*' | wc -l)" -eq 0 ] || fail "left behind"

@@ -41,14 +41,14 @@ for nproc in '' '--nproc 2'; do
   run env TMPDIR=/proc/nosuch "$REDUCE_ALL" -e 1K -n 2 $nproc
   expect_rc 2
   expect_alone
-  expect_err "no temporary files can be made in '/proc/nosuch'.*TMPDIR"
+  expect_err "cannot make temporary files in '/proc/nosuch'.*TMPDIR"
 done
 
 # What its launcher would crash by is told before that is started.
 run bash -c 'ulimit -s 64 && exec "$0" -e 1K -n 2 --nproc 2' "$REDUCE_ALL"
 expect_rc 3
 expect_alone
-expect_err 'the limit of the stack is 64 KiB'
+expect_err 'the stack limit is 64 KiB'
 if "$MPIEXEC" --version | grep -q 'OpenRTE) 4\|Open MPI) 4' && unshare --uts true 2>/dev/null; then
   # shellcheck disable=SC2016  # it is the other shell's
   run unshare --uts bash -c 'hostname "$(printf "h%.0s" {1..57})" && exec "$0" -e 1K -n 2 --nproc 2' "$REDUCE_ALL"
@@ -63,7 +63,7 @@ if is_open_mpi; then
     # shellcheck disable=SC2086  # words
     run env OMPI_MCA_pml=nosuch "$REDUCE_ALL" -e 1K -n 2 $nproc
     expect_rc 3
-    expect_err 'MPI cannot start'
+    expect_err 'MPI failed to start'
     expect_one_error
   done
 fi

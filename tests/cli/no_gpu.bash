@@ -20,7 +20,7 @@ all_refused() {
   launch 2 -e 8 -n 8 --device auto --json "$folder/r.json"
   expect_rc 0
   expect_out ' shm '
-  if [ -n "${MADE_UP_DRIVER:-}" ]; then expect_out "^# device: host, as $what"; fi
+  if [ -n "${MADE_UP_DRIVER:-}" ]; then expect_out "^# device: host, because $what"; fi
   grep -q '"device": null' "$folder/r.json" || fail "the file does not name the host"
   [ -n "${LOCKSTEP:-}" ] || return 0
   run "$LOCKSTEP" train toy 1 --device cuda --run-dir refused
@@ -49,22 +49,22 @@ if [ -n "${MADE_UP_DRIVER:-}" ]; then
   mkdir none
   : >none/libcuda.so.1
   export LD_LIBRARY_PATH=$folder/none${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-  all_refused 'no NVIDIA driver \(libcuda.so.1\) on this machine' 'use a node with GPUs; in a container'
+  all_refused 'no NVIDIA driver \(libcuda.so.1\) on this machine' 'use a node with GPUs; start a container'
   export LD_LIBRARY_PATH=$MADE_UP_DRIVER:$LD_LIBRARY_PATH
   # Programs run by any driver for their version of CUDA, whichever after the point, and newer ones.
   export LOCKSTEP_MADE_UP_DRIVER=$(((CUDA_MAJOR - 1) * 1000 + 80))
   if [ "$LOCKSTEP_MADE_UP_DRIVER" -ge 12000 ]; then
-    refused "the NVIDIA driver serves CUDA $((CUDA_MAJOR - 1)).8, too old for this program's $CUDA_MAJOR\\." \
-      "build with CUDA $((CUDA_MAJOR - 1)).8, or have the driver updated"
+    refused "the NVIDIA driver supports CUDA $((CUDA_MAJOR - 1)).8, but this program needs CUDA $CUDA_MAJOR\\." \
+      "build with CUDA $((CUDA_MAJOR - 1)).8, or ask the administrator to update the driver"
   fi
-  LOCKSTEP_MADE_UP_DRIVER=11040 refused "the NVIDIA driver serves CUDA 11.4, too old for this program's $CUDA_MAJOR\\." \
-    "have the driver updated, to one for CUDA $CUDA_MAJOR\\."
+  LOCKSTEP_MADE_UP_DRIVER=11040 refused "the NVIDIA driver supports CUDA 11.4, but this program needs CUDA $CUDA_MAJOR\\." \
+    "ask the administrator for a driver for CUDA $CUDA_MAJOR\\."
   export LOCKSTEP_MADE_UP_DRIVER=$(((CUDA_MAJOR + 1) * 1000)) LOCKSTEP_MADE_UP_DRIVER_BEGINS=100
   unset CUDA_VISIBLE_DEVICES
   refused 'the NVIDIA driver shows no GPU to this process' 'ask the batch system for GPUs'
   CUDA_VISIBLE_DEVICES='' refused "the NVIDIA driver shows no GPU to this process, with CUDA_VISIBLE_DEVICES=''" \
-    'ask the batch system for GPUs .*; see CUDA_VISIBLE_DEVICES'
-  LOCKSTEP_MADE_UP_DRIVER_BEGINS=802 refused 'the NVIDIA driver refuses: .* \(cudaErrorSystemNotReady\)' 'nvidia-smi'
+    'ask the batch system for GPUs .*; check CUDA_VISIBLE_DEVICES'
+  LOCKSTEP_MADE_UP_DRIVER_BEGINS=802 refused 'the NVIDIA driver reports an error: .* \(cudaErrorSystemNotReady\)' 'nvidia-smi'
 else
   all_refused 'this program is built without CUDA' 'build '
 fi

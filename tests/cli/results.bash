@@ -12,7 +12,7 @@ expect_right() {
 launch 3 -e 128 -f 16 -n 4
 expect_right
 expect_out "^# ranks 3, nodes 1: "
-expect_out '^# cores: (a line travels between|not measured, as ranks share cores)'
+expect_out '^# cores: (a cache line takes|not measured, because ranks share cores)'
 ONEDNN_MAX_CPU_ISA=SSE41 run "$REDUCE_ALL" --nproc 2 -d float32,bfloat16 -o avg -e 64 -f 16 -n 6 --visits 0 --json "$folder/sse41.json"
 expect_right
 expect_out '^# ranks 2,'

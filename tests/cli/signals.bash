@@ -46,7 +46,7 @@ kill -TERM "$(ranks_with "$seed" | head -n 1)"
 wait "$job" && fail "exit code 0 after SIGTERM"
 await none_with "$seed"
 expect_valid
-expect_out '^# not complete: (terminated \(SIGTERM\); there are fewer visits than asked for|.* a signal came)'
+expect_out '^# not complete: (terminated \(SIGTERM\); there are fewer visits than requested|.* a signal came)'
 
 # In the middle of a size: the samples of one size alone would take minutes.
 seed=$((seed + 1))

@@ -24,7 +24,7 @@ wait "$job"
 rc=$?
 expect_rc 3
 expect_one_error
-expect_err 'a checkpoint cannot be written: .*No space left'
+expect_err 'cannot write a checkpoint: .*No space left'
 [ -s "$folder/w.h5" ] || fail "no weights, though there was room for them"
 grep -q '"state": "failed"' "$folder/small/r/status.json" || fail "status: $(cat "$folder/small/r/status.json")"
 rm -r "$folder/small/r" "$folder/small/fill"* "$folder/w.h5"
@@ -65,7 +65,7 @@ launch 2 train digits --synthetic-samples 128 --epochs 3 --save-every 1 --run-di
 expect_rc 3
 expect_one_error
 expect_err '^warning: no checkpoint after step 4: .*No space left'
-expect_err '^error: .*a checkpoint cannot be written: .*No space left'
+expect_err '^error: .*cannot write a checkpoint: .*No space left'
 expect_err 'fix: '
 expect_out '^failed after 3 epochs, 6 steps'
 grep -q MPI_ABORT "$folder/err" && fail "aborted"

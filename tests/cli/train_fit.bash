@@ -23,7 +23,7 @@ done
 run bash -c "ulimit -v $((kib + 60000))"' && exec "$@"' bash "$REDUCE_ALL" train digits --synthetic --max-steps 1 --run-dir none
 expect_rc 2
 expect_one_error
-expect_err 'an address space of [0-9]+ MB is less than .* \(the limit of this process \(ulimit -v\)\)'
+expect_err 'an address space of [0-9]+ MB is too small for .* \(the limit of this process \(ulimit -v\)\)'
 [ ! -e none ] || fail "a folder of the run was left"
 
 echo "all as it should be"

@@ -8,11 +8,11 @@ unset SLURM_JOB_END_TIME SLURM_JOB_ID PBS_JOBID
 for limit in 5 20 80; do
   run "$REDUCE_ALL" train toy 1000000 --save-every 0 --time-limit "$limit" --run-dir r --nproc 2
   [ "$rc" -eq 2 ] || break
-  expect_err "$limit.* s are too little time for a step and a checkpoint"
+  expect_err "$limit.* s is too short for a step and a checkpoint"
 done
 expect_rc 85
-expect_err '^limit   [0-9.]* s are left, then the run stops, with a checkpoint'
-expect_out '^stopped .*: its time is nearly over'
+expect_err '^limit   [0-9.]* s are left; then the run saves a checkpoint and stops'
+expect_out '^stopped .*: its time limit is near'
 grep -q '"state": "stopped"' r/status.json || fail "status: $(cat r/status.json)"
 run "$REDUCE_ALL" ckpt verify r
 expect_rc 0

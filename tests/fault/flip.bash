@@ -7,5 +7,5 @@ run "$REDUCE_ALL" train digits --nproc 2 --inject flip:fc2.weight:1:1 --max-step
 expect_rc 1
 expect_one_error
 expect_err '^warning: a fire drill: faults are injected, flip:fc2.weight:1:1'
-expect_err "parameters of 'fc2.weight' have changed in memory between two steps"
+expect_err "parameters of 'fc2.weight' changed in memory between two steps"
 expect_err 'rank 1 on node 0'

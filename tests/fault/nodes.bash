@@ -41,7 +41,7 @@ on_nodes "${toy[@]}" --resume auto --run-dir "$run_dir" --inject flip:weight:3:1
 end
 expect_rc 0
 expect_err "^warning: after step 20[0-9]: parameters of 'weight' differ between nodes \(rank [0-3] on node [01]\); going back to"
-expect_err "^warning: checkpoint '$run_dir/checkpoints/step-[0-9]+' may hold what has changed"
+expect_err "^warning: checkpoint '$run_dir/checkpoints/step-[0-9]+' may contain the change"
 [ "$(grep '^digest ' "$folder/out")" = "$sound" ] || fail "another result than $sound"
 compgen -G "$run_dir/checkpoints/*.suspect" >/dev/null || fail "none is set aside: $(ls "$run_dir/checkpoints")"
 run "$REDUCE_ALL" ckpt prune "$run_dir" --keep 1

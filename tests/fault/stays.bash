@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # stays.bash: a launcher that stays though its ranks have ended is ended, and says so; whether they have failed or not. It starts them
-# by hand, so each of them is alone.
+# by hand, so each runs as a single rank.
 . "$(dirname "$0")/../cli/lib.bash"
 mkfifo "$folder/never"
 cat >"$folder/mpirun" <<'SCRIPT'
@@ -20,7 +20,7 @@ chmod +x "$folder/mpirun"
 expect_ended() {
   expect_rc 143
   expect_out "^all $1 have ended"
-  expect_err 'error: the MPI launcher \(mpirun, pid [0-9]+\) has not ended after its ranks for 15 s: it is killed'
+  expect_err 'error: the MPI launcher \(mpirun, pid [0-9]+\) has kept running without ranks for 15 s: it is killed'
 }
 
 run "$folder/mpirun" 1 "$REDUCE_ALL" -e 64 -n 2
@@ -28,4 +28,4 @@ expect_ended 1
 expect_out '^# Avg bus bandwidth'
 run "$folder/mpirun" 2 "$REDUCE_ALL" -e 64 -n 2
 expect_ended 2
-expect_err 'each of them is alone'
+expect_err 'each runs as a single rank'

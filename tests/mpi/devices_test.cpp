@@ -85,7 +85,7 @@ TEST_F(OnDevices, TheMpiLibraryHasToSayAndProveThatItTakesMemoryOfGpus) {
   EXPECT_TRUE(comm::obstacle(row, {.n_elements = (std::size_t{1} << 30) + 1}, *over_, Devices::own));
   EXPECT_TRUE(comm::obstacle(row, {.collective = Collective::all_gather}, *over_, Devices::own));
   unsetenv("LOCKSTEP_MADE_UP_MPI");
-  EXPECT_NE(comm::obstacle(row, {}, *over_, Devices::own)->find("says that it does not"), std::string::npos);
+  EXPECT_NE(comm::obstacle(row, {}, *over_, Devices::own)->find("reports that it is not"), std::string::npos);
   EXPECT_THROW(static_cast<void>(row.group(row, *over_)->make_plan({})), core::Error);
   setenv("LOCKSTEP_MADE_UP_MPI", "takes GPUs", 1);
   test::Recorder without_results{runtime::kernel::ThreadOrder::ascending, test::Bodies::skip};
@@ -94,7 +94,8 @@ TEST_F(OnDevices, TheMpiLibraryHasToSayAndProveThatItTakesMemoryOfGpus) {
     static_cast<void>(row.group(row, *over_)->make_plan({}));
     ADD_FAILURE() << "a wrong sum is no obstacle";
   } catch (const core::Error& error) {
-    EXPECT_NE(std::string{error.what()}.find("adds up one number of each rank there wrongly"), std::string::npos);
+    EXPECT_NE(std::string{error.what()}.find("its sum of one number per rank in GPU memory is wrong"),
+              std::string::npos);
   }
 }
 

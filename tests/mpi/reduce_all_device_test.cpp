@@ -98,13 +98,13 @@ TEST_F(OnDevice, OneRankInPlaceMovesNothing) {
   if (comm::nccl_version().empty()) return;
   for (const std::string row : {"nccl", "auto"})
     EXPECT_TRUE(matches(ended.out, " " + row + " .* - +- +- +0 +8 ")) << ended.out;
-  expect_told(ran(in_place + "--algorithm nccl"), 0, {"# Avg bus bandwidth    : none, as nothing moves\n"});
+  expect_told(ran(in_place + "--algorithm nccl"), 0, {"# Avg bus bandwidth    : none, because nothing moves\n"});
 }
 
 TEST_F(OnDevice, NoTwoRanksGetOneGpuUnasked) {
   expect_all(run_line,
              {{{2}, brief + "--device cuda", {"ranks 0 and 1 share one GPU, GPU-0", "fix: ", "--share-gpu"}, {}, 2},
-              {{2}, on_host, {"# device: host, as ranks 0 and 1 share one GPU, GPU-0", " shm "}}});
+              {{2}, on_host, {"# device: host, because ranks 0 and 1 share one GPU, GPU-0", " shm "}}});
 }
 
 class Bound {
@@ -195,7 +195,7 @@ TEST_F(OnDevice, WhatFitsIsNamedAndDoesFit) {
 
 TEST_F(OnDevice, WithoutAGpuTheHostIsTakenAndToldOfUnlessRefused) {
   const auto no_effect = [](const std::string& flag) {
-    return "warning: " + flag + " has no effect: vectors are in the memory of the host\n";
+    return "warning: " + flag + " has no effect: the vectors are in host memory\n";
   };
   expect_all(
       run_line,
@@ -206,16 +206,16 @@ TEST_F(OnDevice, WithoutAGpuTheHostIsTakenAndToldOfUnlessRefused) {
            no_gpu,
            2},
           {{1}, "--device gpu", {"did you mean 'cuda'"}, no_gpu, 2},
-          {{1}, "--device host --share-gpu", {"the host is no GPU to be shared"}, no_gpu, 2},
-          {{1}, "--demo --device cuda", {"the demo is one known sum"}, no_gpu, 2},
+          {{1}, "--device host --share-gpu", {"ranks share only GPUs"}, no_gpu, 2},
+          {{1}, "--demo --device cuda", {"the demo is one fixed sum"}, no_gpu, 2},
           {{2},
            brief + "--algorithm staged",
-           {"staged works on the memory of GPUs", "fix: use --device cuda"},
+           {"staged works only on the memory of GPUs", "fix: use --device cuda"},
            no_gpu,
            2},
-          {{2}, brief + "--register local --device host", {"nothing of the host is registered with NCCL"}, no_gpu, 2},
-          {{2}, brief + "--graph --device host", {"nothing of the host is recorded in a graph"}, no_gpu, 2},
-          {{2}, on_host, {"# device: host, as ", "shows no GPU", " shm "}, no_gpu, 0, {"share-gpu", "--graph"}},
+          {{2}, brief + "--register local --device host", {"only memory of GPUs is registered with NCCL"}, no_gpu, 2},
+          {{2}, brief + "--graph --device host", {"only calls on GPUs are recorded in a graph"}, no_gpu, 2},
+          {{2}, on_host, {"# device: host, because ", "shows no GPU", " shm "}, no_gpu, 0, {"share-gpu", "--graph"}},
           {{2}, on_host + "--device host", {" shm "}, no_gpu, 0, {"# device"}},
           {{2}, on_host + "--graph", {no_effect("--graph")}, no_gpu},
           {{2}, on_host + "--register local", {no_effect("--register")}, no_gpu},
@@ -231,7 +231,7 @@ TEST_F(OnDevice, WithoutAGpuTheHostIsTakenAndToldOfUnlessRefused) {
 TEST_F(OnDevice, AlgorithmsOfTheHostAreRefused) {
   expect_all(run_line, {{{2},
                          brief + "--share-gpu --device cuda --algorithm ring",
-                         {"ring works on the memory of the host", "fix: use --device host, or leave it out"},
+                         {"ring works only on the memory of the host", "fix: use --device host, or leave it out"},
                          {},
                          2}});
 }

@@ -47,7 +47,7 @@ TEST_F(OnGpuEach, TheLibraryTakesPart) {
   const Ended ended = ran("-b 8 -e 8K -f 32 -n 4 -w 1 --visits 1 --json r.json");
   expect_told(ended, 0,
               {"# device: 2 GPUs, such as made-up GPU", "# all_reduce: staged, nccl, auto\n",
-               "# auto: as lockstep train chooses: nccl\n", right});
+               "# auto: the choice of lockstep train: nccl\n", right});
   for (const char* const line :
        {"^# device: .*, NCCL [0-9.]+ \\(24 channels\\)$", "^# host link: .* \\(slowest: rank [0-9]",
         "^# %limit: .* over the links between their GPUs .*2\\(P-1\\)/P of the vector"})
@@ -86,51 +86,50 @@ TEST_F(OnGpuEach, RowsAreRightOrRefused) {
   const Variables::Values no_switches{{"LOCKSTEP_MADE_UP_SWITCHES", "0"}};
   const std::string scatter = "-b 4K -e 4K -n 4 -w 1 --collective reduce_scatter --algorithm ";
   const std::string pretended = "-b 4K -e 4K -n 4 -w 1 --ranks-per-node 1 --algorithm ";
-  expect_all(
-      run_line,
-      {
-          {{3},
-           "-b 8 -e 4K -f 64 -n 4 -w 1 --algorithm staged,mpi:device,nccl",
-           {"# all_reduce: staged, mpi:device, nccl\n", right},
-           takes_gpus},
-          {{2}, brief + "--algorithm mpi:device", {"mpi:device needs an MPI library that takes memory of GPUs"}, {}, 2},
-          {{3},
-           "-b 6K -e 6K -n 4 -w 1 --collective reduce_scatter --algorithm nccl,nccl:ring/ll128,nccl:nvls",
-           {" nccl:ring/ll128 ", right}},
-          // What NCCL would do in another way than the row says.
-          {{3},
-           brief + "--algorithm nccl:nvls",
-           {"nccl:nvls needs NVSwitches that add up ", ", and some of these GPUs have none"},
-           no_switches,
-           2},
-          {{3}, scatter + "nccl:nvls", {"nccl:nvls needs parts of equal length"}, {}, 2},
-          {{3}, brief + "--algorithm nccl:nvls -d int8", {"nccl:nvls does not add up int8"}, {}, 2},
-          {{3}, brief + "--algorithm nccl:nvlstree", {"nccl:nvlstree needs ranks on several nodes"}, {}, 2},
-          // NCCL knows nothing of nodes that are pretended.
-          {{3},
-           pretended + "nccl:nvlstree",
-           {"nccl:nvlstree needs ranks on several nodes, and to NCCL these are all on one"},
-           {},
-           2},
-          {{3}, pretended + "nccl:nvls", {" nccl:nvls ", right}},
-          {{2}, brief + "--algorithm nccl -d int16", {"nccl does not know int16"}, {}, 2},
-          {{2}, brief + "--algorithm nccl -o avg -d int32", {"nccl averages floats"}, {}, 2},
-          {{2}, brief + "--device cuda --algorithm ring", {"ring works on the memory of the host"}, {}, 2},
-      });
+  expect_all(run_line,
+             {
+                 {{3},
+                  "-b 8 -e 4K -f 64 -n 4 -w 1 --algorithm staged,mpi:device,nccl",
+                  {"# all_reduce: staged, mpi:device, nccl\n", right},
+                  takes_gpus},
+                 {{2}, brief + "--algorithm mpi:device", {"mpi:device needs a GPU-aware MPI library"}, {}, 2},
+                 {{3},
+                  "-b 6K -e 6K -n 4 -w 1 --collective reduce_scatter --algorithm nccl,nccl:ring/ll128,nccl:nvls",
+                  {" nccl:ring/ll128 ", right}},
+                 // What NCCL would do in another way than the row says.
+                 {{3},
+                  brief + "--algorithm nccl:nvls",
+                  {"nccl:nvls needs NVSwitches that reduce ", ", and some of these GPUs have none"},
+                  no_switches,
+                  2},
+                 {{3}, scatter + "nccl:nvls", {"nccl:nvls needs parts of equal length"}, {}, 2},
+                 {{3}, brief + "--algorithm nccl:nvls -d int8", {"nccl:nvls does not sum int8"}, {}, 2},
+                 {{3}, brief + "--algorithm nccl:nvlstree", {"nccl:nvlstree needs ranks on several nodes"}, {}, 2},
+                 // NCCL knows nothing of nodes that are pretended.
+                 {{3},
+                  pretended + "nccl:nvlstree",
+                  {"nccl:nvlstree needs ranks on several nodes, and NCCL sees all of these on one"},
+                  {},
+                  2},
+                 {{3}, pretended + "nccl:nvls", {" nccl:nvls ", right}},
+                 {{2}, brief + "--algorithm nccl -d int16", {"nccl does not support int16"}, {}, 2},
+                 {{2}, brief + "--algorithm nccl -o avg -d int32", {"nccl averages only floats"}, {}, 2},
+                 {{2}, brief + "--device cuda --algorithm ring", {"ring works only on the memory of the host"}, {}, 2},
+             });
 }
 
 // A library's own calls are in it, those of the host are not.
 TEST_F(OnGpuEach, CallsInAGraphGiveWhatTheyGiveWithout) {
   if (world().n_ranks() != 2) return;
   const Ended ended = ran("-b 8 -e 4K -f 64 -n 4 -w 1 --graph --algorithm staged,nccl,nccl:tree/ll --json g.json");
-  expect_told(ended, 0, {"; calls but those by way of the host are replayed in a graph\n", " nccl:tree/ll ", right});
+  expect_told(ended, 0, {"; a graph replays the calls, except those through the host\n", " nccl:tree/ll ", right});
   EXPECT_FALSE(has(ended.err, "no effect")) << "a warning of a graph that is there";
   EXPECT_TRUE(device_of("g.json")["graph"].get<bool>());
   expect_all(run_line, {{{2}, "-b 8 -e 8 -n 8 --baseline g.json", {"calls replayed in a graph"}, {}, 2},
-                        {{2}, brief + "--graph --buffers cold", {"a graph knows one pair of buffers"}, {}, 2},
+                        {{2}, brief + "--graph --buffers cold", {"a graph replays one pair of buffers"}, {}, 2},
                         {{2},
                          brief + "--graph --algorithm staged --json r.json",
-                         {"warning: --graph has no effect: none of NCCL's rows takes part\n"},
+                         {"warning: --graph has no effect: no NCCL row takes part\n"},
                          {},
                          0,
                          {"replayed"}}});
@@ -157,13 +156,13 @@ TEST_F(OnGpuEach, VectorsAreRegistered) {
   // What is not had is told once, and is not in the results.
   expect_all(run_line, {{{2},
                          brief + "-R 2 --json r.json",
-                         {"warning: --register symmetric has no effect: NCCL registers no memory so"},
+                         {"warning: --register symmetric has no effect: NCCL refuses this registration"},
                          {{"LOCKSTEP_HOST_NCCL_REGISTERS", "local"}},
                          0,
                          {"registered with NCCL"}},
                         {{2},
                          brief + "--register local --algorithm staged",
-                         {"warning: --register local has no effect: none of NCCL's rows takes part\n"}},
+                         {"warning: --register local has no effect: no NCCL row takes part\n"}},
                         {{2},
                          brief + "--register local",
                          {"'local' needs NCCL 2.19.0 or newer, and this is 2.18.0"},

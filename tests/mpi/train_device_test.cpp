@@ -41,7 +41,7 @@ TEST_F(TrainOnDevice, AutoIsTheHostWithoutAGpuAndCudaIsRefused) {
           {{1}, "doctor --recipe toy --device cuda", {"cuDNN is not in it"}, lacking, 1},
           {{1, 2}, "train toy --device cuda --run-dir none-asked", shows_none, no_gpu, 2},
           {{1}, "train toy --device gpu", {"unknown device 'gpu'", "did you mean 'cuda'"}, {}, 2},
-          {{1}, "train toy --share-gpu --device host", {"the host is no GPU to be shared"}, {}, 2},
+          {{1}, "train toy --share-gpu --device host", {"ranks share only GPUs"}, {}, 2},
           {{2},
            "train toy --device cuda",
            {"ranks 0 and 1 share one GPU, GPU-0", "--device cuda", "  fix: ", "--share-gpu"},
@@ -122,18 +122,18 @@ TEST_F(TrainOnDevice, WhatDoesNotFitIsRefusedWithTheLargestBatchThatDoes) {
   const Variables variables{bytes("200000000")};
   expect_refused(lockstep_line,
                  {large + "--batch 64",
-                  {"a rank on ", " for activations, and the GPU has, less a sixteenth for its libraries, 18"},
+                  {"a rank on ", " for activations, but the GPU has, less a sixteenth for its libraries, 18"},
                   1});
   const Ended ended = refused(large + "--batch 64 --dry-run");
   for (const char* const line :
-       {"^steps  .* at most 64 samples of a rank each",
-        "^memory  .* of GPU memory per rank, of it .* for activations; it does not fit: 18[78] MB are left$"})
+       {"^steps  .* at most 64 samples per rank",
+        "^memory  .* of GPU memory per rank, including .* for activations; it does not fit: 18[78] MB are left$"})
     EXPECT_TRUE(matches(ended.out, line)) << line << "\n" << ended.out;
   const std::string fix = fix_of(ended);
   refused(large + one_more(fix, 4) + " --dry-run");
   const Ended fits = expect_done(lockstep_line, large + fix + " --dry-run");
   for (const char* const line :
-       {"^memory  .* of GPU memory per rank, of it .* for activations; it fits: 18[78] MB are left$",
+       {"^memory  .* of GPU memory per rank, including .* for activations; it fits: 18[78] MB are left$",
         "^traffic  *0 B of gradients", "^model  *resnet18, bf16$", "^device  *made-up GPU$"})
     EXPECT_TRUE(matches(fits.out, line)) << line << "\n" << fits.out;
 }
@@ -176,10 +176,10 @@ TEST_F(TrainOnDevice, EvaluationsAndDoctorKnowWhatFits) {
   expect_all(lockstep_line, {
                                 {{1},
                                  "doctor --recipe digits --device cuda",
-                                 {" for activations, and the GPU has", "fix: --batch "},
+                                 {" for activations, but the GPU has", "fix: --batch "},
                                  bytes("30000000"),
                                  1},
-                                {{1}, "doctor --recipe digits", {" MB needed by a rank\n"}, bytes("400000000")},
+                                {{1}, "doctor --recipe digits", {" MB needed per rank\n"}, bytes("400000000")},
                             });
 }
 
@@ -194,10 +194,10 @@ TEST_F(TrainOnDevice, TheSelfTestComparesTheDeviceWithTheHost) {
   if (world().n_ranks() > 1) return;
   const Ended ended = expect_done(lockstep_line, "train --self-test toy movielens mnist_cnn");
   for (const char* const line :
-       {"^device  made-up GPU$", "^mnist_cnn  *bf16 .* ok$", "^verdict the device computes what the host does$"})
+       {"^device  made-up GPU$", "^mnist_cnn  *bf16 .* ok$", "^verdict the device computes the same as the host$"})
     EXPECT_TRUE(matches(ended.out, line)) << line << "\n" << ended.out;
   EXPECT_FALSE(has(ended.out, "\nresnet50")) << "a model that was not asked for";
-  const std::vector<std::string> expected{"expected: names of models, and of flags ", "--device, --timeout"};
+  const std::vector<std::string> expected{"expected: names of models, and no flags but ", "--device, --timeout"};
   for (const std::string words : {"--batch 8", "--batch=8", "--nproc 2", "--share-gpu", "--run-dir r", "--dry-run"}) {
     const std::string flag = words.substr(0, words.find_first_of(" ="));
     expect_all(lockstep_line, {{{1},

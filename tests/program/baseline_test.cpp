@@ -24,7 +24,7 @@ class Baseline : public support::InFolder {
  protected:
   Baseline() {
     expect_told(expect_done(reduce_all_on, small + "--json base.json", 2), 0,
-                {"# for comparisons every size is visited 5 times more"});
+                {"# for comparisons, every size is measured briefly 5 times more"});
     base_ = Json::parse(support::files_here()["./base.json"]);
   }
 
@@ -90,7 +90,7 @@ TEST_F(Baseline, FilesAreComparedWithoutMeasuring) {
               {"now (2 launches) against"});
   expect_told(compared("--baseline a.json --now slow.json --junit f.xml"), 1, {"SLOWER by more than 5 %: "});
   EXPECT_TRUE(has(support::files_here()["./f.xml"], "<failure type=\"slower\""));
-  expect_refused(reduce_all_on, {"--baseline a.json --now slow.json -b 8", {"nothing is measured"}});
+  expect_refused(reduce_all_on, {"--baseline a.json --now slow.json -b 8", {"measures nothing"}});
 }
 
 TEST_F(Baseline, WhatTimeIsUpBeforeDoesNotPass) {
@@ -109,14 +109,14 @@ TEST_F(Baseline, RefusesWhatDoesNotCompare) {
 
   const auto beside = [](const std::string& words) { return small + "--json new.json --baseline " + words; };
   const support::Refused table[] = {
-      {beside("base.json"), {"measured on something else: in this run ranks is 3, not 2"}, 3},
+      {beside("base.json"), {"measured under other conditions: in this run ranks is 3, not 2"}, 3},
       {beside("base.json --buffers cold"), {"buffers is cold, not hot"}, 2},
       {beside("version.json"), {"its schema is lockstep.reduce_all, version 7"}, 2},
       {beside("processor.json"), {"cpu_model is ", ", not 6502"}, 2},
       {beside("cut.json"), {"cut.json: is not JSON"}, 3},
       {beside("word.json"), {"visits[0].time_us[0] is 'x'"}, 2},
-      {beside("none.json"), {"holds no visits"}, 2},
-      {beside("base.json -b 4K -e 4K"), {"nothing of the baseline would be measured"}, 2},
+      {beside("none.json"), {"has no visits"}, 2},
+      {beside("base.json -b 4K -e 4K"), {"this run would measure no row of the baseline"}, 2},
       {beside("base.json,./base.json"), {"base.json' is named twice"}},
       {beside("base.json --junit base.json"), {"base.json' would be overwritten"}},
       {beside("."), {"it is not a regular file"}, 2},

@@ -273,7 +273,7 @@ TEST_F(LeftAlone, ByARunThatWouldSaveThere) {
   fs::create_directory_symlink("../../other/checkpoints/step-000000004", "new/checkpoints/step-000000004");
   const Ended ended = support::expect_done(
       lockstep_on, "train toy --synthetic-samples 128 --batch 32 --save-every 1 --keep 9 --epochs 2 --run-dir new");
-  EXPECT_TRUE(has(ended.err, "step-000000004' is a symbolic link, which no checkpoint replaces; training goes on"))
+  EXPECT_TRUE(has(ended.err, "step-000000004' is a symbolic link, which no checkpoint replaces; training continues"))
       << ended.err;
   EXPECT_TRUE(fs::exists("new/checkpoints/step-000000008/DONE"));
   expect_there();

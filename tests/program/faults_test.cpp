@@ -51,7 +51,7 @@ TEST_F(Faults, ACheckpointThatIsLostIsTold) {
   const Ended ran =
       lockstep_on(words_of(digits + "--save-every '64 samples' --run-dir r" + on_each(2, "io", "sync:1:1000")), 2);
   expect_told(ran, 3,
-              {"warning: no checkpoint after step 16: a checkpoint cannot be written: ", "Input/output error",
+              {"warning: no checkpoint after step 16: cannot write a checkpoint: ", "Input/output error",
                "failed after 2 epochs, 32 steps"});
   EXPECT_EQ(ran.err.find("error: "), ran.err.rfind("error: ")) << ran.err;
   EXPECT_EQ(n_in("r/checkpoints"), 0U);
@@ -88,8 +88,8 @@ TEST_F(Faults, NothingIsLeftOfASetThatCannotBeWritten) {
 TEST_F(Faults, RefusesFaultsThatDoNotBelongToASet) {
   expect_done(lockstep_on, "shard synth toy --out old --samples 20");
   const support::Refused table[] = {
-      {"--out new --inject flip:w:0:1", {"no fault"}},   {"--out new --inject stop:0:training", {"unknown phase"}},
-      {"--out new --inject stop:3:work", {"no rank 3"}}, {"--out old --force --inject stop:0:work", {"a new set"}},
+      {"--out new --inject flip:w:0:1", {"not a fault"}}, {"--out new --inject stop:0:training", {"unknown phase"}},
+      {"--out new --inject stop:3:work", {"no rank 3"}},  {"--out old --force --inject stop:0:work", {"a new set"}},
       {"--out old --inject stop:0:sync", {"exists"}},
   };
   for (support::Refused refused : table) {

@@ -25,7 +25,7 @@ TEST_F(ReduceAll, RefusesByOneMessageOfOneRank) {
   write("r.json", "old");
   const support::Refused table[] = {
       {"--algorithm rnig", {"did you mean 'ring'"}},
-      {"--demo --collective all_gather", {"does not use this"}},
+      {"--demo --collective all_gather", {"so this flag has no effect"}},
       {"--timeout 0.0001", {"less than a second"}},
       {"--json x --csv ./x", {"are the same"}},
       {"--expect-ranks 5", {"5 ranks"}},
@@ -104,9 +104,8 @@ TEST_F(ReduceAll, HasARowForEachSizeAndAlgorithm) {
 
 // In the middle of the first size, too: its row says how many samples there are.
 TEST_F(ReduceAll, WhatTimeIsUpBeforeIsNotComplete) {
-  for (const auto& [line, says] :
-       {std::pair{"-e 1K -n 20000 -f 128 --max-time 1ms", " from "},
-        std::pair{"-b 1M -e 1M -n 2000 --algorithm shm --max-time 1ms", " fewer iterations"}}) {
+  for (const auto& [line, says] : {std::pair{"-e 1K -n 20000 -f 128 --max-time 1ms", " from "},
+                                   std::pair{"-b 1M -e 1M -n 2000 --algorithm shm --max-time 1ms", " fewer samples"}}) {
     expect_told(expect_done(reduce_all_on, std::string{line} + " --json r.json", 2), 0,
                 {"# not complete: --max-time ", says, "# Avg bus bandwidth    : "});
     const auto json = nlohmann::json::parse(support::files_here()["./r.json"]);
@@ -135,10 +134,11 @@ TEST_F(ReduceAll, WhatMovingCoresSpoilIsMeasuredAgain) {
     return std::ranges::count_if(json["results"], [](const auto& row) { return row["distance_changed"] == true; });
   };
   const Ended once = ran("-b 8 -e 256 -n 20 --algorithm ring --inject move:40");
-  if (!has(once.out, "# cores: a line travels")) GTEST_SKIP() << "ranks share a core";
-  expect_told(once, 0,
-              {"# cores moved: sizes were measured again 1 time\n", "compare within a size only: round trip of 8 B to ",
-               " at 100 ns, ", " to 256 B at 400 ns\n"});
+  if (!has(once.out, "# cores: a cache line takes")) GTEST_SKIP() << "ranks share a core";
+  expect_told(
+      once, 0,
+      {"# cores moved: sizes were measured again 1 time\n",
+       "compare algorithms only within one size: round trip of 8 B to ", " at 100 ns, ", " to 256 B at 400 ns\n"});
   EXPECT_EQ(n_marked(), 0);
   expect_told(ran("-b 8 -e 8 -n 20 --algorithm ring,shm --inject move:2"), 0,
               {"# cores moved: sizes were measured again 2 times\n", " 100>400"});

@@ -74,7 +74,7 @@ TEST_F(TrainFit, RefusesSamplesThatTheModelDoesNotTake) {
       {"toy --data classes", {"y of the set is one of 3 classes", "no-classes"}},
       {"mnist_cnn --data whole", {"x of the set is int64 [2]"}},
       {"mnist_cnn --data numbered", {"the set has no classes: y is int64 []"}},
-      {"toy --data words", {"y of the set is words: setosa, ", "there is no model of classes of tables"}},
+      {"toy --data words", {"y of the set is words: setosa, ", "no model learns classes from tables"}},
       {"digits --data words", {"x of the set is float32 [2]"}},
       {"movielens --data words", {"x of the set is float32 [2]"}},
       {"movielens --data triples", {"x of the set is int64 [3]"}},
@@ -103,8 +103,8 @@ TEST_F(TrainFit, UsersAndItemsAreThoseOfTheSet) {
   trained("movielens 1 --data ratings --users 800 --items 21 --run-dir more-run");
   trained("movielens 1 --data films --run-dir films-run");
   expect_all_refused({
-      {"movielens --data ratings --users 610", {"the set has 701 users, the model rows for 610", "users"}},
-      {"small.toml --data ratings", {"the set has 21 items, the model rows for 20"}},
+      {"movielens --data ratings --users 610", {"the set has 701 users, but the model has rows for 610", "users"}},
+      {"small.toml --data ratings", {"the set has 21 items, but the model has rows for 20"}},
   });
 }
 

@@ -29,11 +29,11 @@ TEST_F(Train, RefusesWhatItCannotTrain) {
       {"train mnist_cnn --data nowhere", {"nowhere"}},
       {"train toy --batch 2", {"at least a sample for each rank"}, 3},
       {"train digits --deterministic", {"lanes"}, 3},
-      {resnet + "--batch 24 --bn-group 12", {"groups of 12 samples do not fill"}, 3},
+      {resnet + "--batch 24 --bn-group 12", {"groups of 12 samples do not divide"}, 3},
       {resnet + "--batch 16 --bn-group 8 --accumulate 2", {"computed one after another"}, 2},
       {resnet + "--batch 16 --bn-group 16 --deterministic", {"groups of 16 samples", "in 4 lanes"}, 1},
       {resnet + "--batch 16 --bn-group 4 --synthetic-samples 21", {"the last batch of an epoch"}, 1},
-      {"train toy --precision f16 --device host", {"f16 is a precision of GPUs"}},
+      {"train toy --precision f16 --device host", {"f16 runs only on GPUs"}},
       {"train toy --init-from none.h5", {"none.h5"}},
       {"train toy --save-weights none/w.h5", {"save-weights"}},
       {"train toy --save-weights .", {"save-weights"}},
@@ -42,13 +42,13 @@ TEST_F(Train, RefusesWhatItCannotTrain) {
       {"train cifar_resnet18 --synthetic --image-size 64", {"the same shape"}, 1},
       {"train digits --val-split vla", {"no split 'vla'"}},
       {"train toy --evaluate-only", {"no samples to evaluate on", "fix: ", "--data"}},
-      {"train digits --evaluate-only --save-weights w.h5", {"--save-weights goes with training"}},
-      {"train digits --evaluate-only --compat", {"--compat goes with training"}},
-      {"train digits --evaluate-only --dry-run", {"--dry-run goes with training"}},
-      {"train digits --evaluate-only --profile", {"--profile goes with training"}},
-      {"train digits --evaluate-only --lr 3", {"--lr goes with training"}},
-      {"train digits --evaluate-only --max-steps 3", {"--max-steps goes with training"}},
-      {"train digits --evaluate-only --epochs 2", {"--epochs goes with training"}},
+      {"train digits --evaluate-only --save-weights w.h5", {"--save-weights needs training"}},
+      {"train digits --evaluate-only --compat", {"--compat needs training"}},
+      {"train digits --evaluate-only --dry-run", {"--dry-run needs training"}},
+      {"train digits --evaluate-only --profile", {"--profile needs training"}},
+      {"train digits --evaluate-only --lr 3", {"--lr needs training"}},
+      {"train digits --evaluate-only --max-steps 3", {"--max-steps needs training"}},
+      {"train digits --evaluate-only --epochs 2", {"--epochs needs training"}},
       {"train toy --augment flip", {"samples that are not images: float32 [20]", "(augment)"}},
       {"train digits --val-augment normalize:0.1/0.2/0.3:1", {"(val-augment)"}},
   };
@@ -61,10 +61,10 @@ TEST_F(Train, RefusesASetThatIsOfOtherSamples) {
 
   const support::Refused table[] = {
       {"train mnist_cnn --data d --augment normalize:0.5:0.5 --classes 10 --val-split ''", {"too small"}},
-      {"train mnist_cnn --data d --val-split ''", {"model mnist_cnn does not take the samples of 'd'", "fix: "}},
+      {"train mnist_cnn --data d --val-split ''", {"model mnist_cnn does not accept the samples of 'd'", "fix: "}},
       {"train movielens --data d", {"whole numbers"}},
       {"train resnet50_synthetic --no-synthetic --data d", {"as many outputs as classes"}, 1},
-      {"train mine.toml --compat", {"replaces no tutorial"}},
+      {"train mine.toml --compat", {"has no tutorial"}},
   };
   for (const support::Refused& refused : table) expect_refused(lockstep_on, refused);
 }

@@ -60,15 +60,15 @@ TEST_F(BadStep, IsMadeAgainOnOneRankAfterAnyRanks) {
 
     expect_failed(digits + "--lr 1e30 --run-dir r " + flags, n_ranks,
                   {"error: the loss of step 2 is not finite, at a learning rate of 1e+30 (rank ", ", first in ",
-                   "info: to make that step again, on one rank: lockstep train --replay r/bad-step-000000002\n"});
+                   "info: to repeat that step on one rank: lockstep train --replay r/bad-step-000000002\n"});
     EXPECT_FALSE(fs::exists("r/weights.h5"));
     done("ckpt verify r/bad-step-000000002");
-    expect_told(
-        done("train --replay r/bad-step-000000002"), 0,
-        {"step      2 of the run, 2 of epoch 1; learning rate 1e+30; ", "\nseen by   rank ",
-         " of " + std::to_string(n_ranks) + " on ", ": first in ", ", by samples ",
-         "\ndata      all numbers of 32 samples are finite\n", "\nloss      nan over 32 samples, first not finite in ",
-         "\ngradient  not finite, of ", "\nsamples   not finite alone: ", "\nverdict   not finite here either\n"});
+    expect_told(done("train --replay r/bad-step-000000002"), 0,
+                {"step      2 of the run, 2 of epoch 1; learning rate 1e+30; ", "\nseen by   rank ",
+                 " of " + std::to_string(n_ranks) + " on ", ": first in ", ", by samples ",
+                 "\ndata      all numbers of 32 samples are finite\n",
+                 "\nloss      nan over 32 samples, first not finite in ", "\ngradient  not finite, first in ",
+                 "\nsamples   not finite on their own: ", "\nverdict   not finite here either\n"});
   }
 }
 
@@ -94,7 +94,7 @@ TEST_F(BadStep, MayBeFiniteHere) {
   fs::copy_file(good + "/rank-00000.h5", "finite/rank-00000.h5");
 
   const Ended ended = lockstep_on({"train", "--replay", "finite"});
-  expect_told(ended, 1, {" over 32 samples\n", "\ngradient  finite, of norm ", "\nverdict   finite here: "});
+  expect_told(ended, 1, {" over 32 samples\n", "\ngradient  finite, norm ", "\nverdict   finite here: "});
   EXPECT_EQ(ended.err, "");
 }
 
@@ -110,8 +110,8 @@ TEST_F(BadStep, RefusesWhatCannotBeMadeAgain) {
   }();
 
   const support::Refused rows[] = {
-      {"train --replay good/checkpoints/step-000000001", {"no step that was not finite"}},
-      {"train --replay nowhere", {"'nowhere' is not there"}},
+      {"train --replay good/checkpoints/step-000000001", {"does not hold a step that was not finite"}},
+      {"train --replay nowhere", {"'nowhere' does not exist"}},
       {"train --replay " + bad + " --nproc 2", {"nproc"}},
       {"train --replay " + bad, {"2 ranks were started"}, 2},
       {"train digits --replay " + bad, {"unexpected argument 'digits'"}},
@@ -121,7 +121,7 @@ TEST_F(BadStep, RefusesWhatCannotBeMadeAgain) {
 
   // The samples are named; what was learned before that step trains on.
   expect_told(done("train --replay " + bad), 0,
-              {"\ndata      not finite: samples 40\n", "\nsamples   not finite alone: 40\n"});
+              {"\ndata      not finite: samples 40\n", "\nsamples   not finite on their own: 40\n"});
   write("finite.csv", table(64, 40, "2.5"));
   done("shard import csv finite.csv --out e");
   done("train toy --data e --val-split '' --max-steps 3 --batch 16 --run-dir after --init-from " + bad);
@@ -159,7 +159,7 @@ TEST_F(BadStep, ParametersThatAnUpdateMadeInfiniteAreNotKept) {
   expect_failed(toy + "--max-steps 3 --lr 1e39", 1, {"error: parameter '", "' is not finite"});
   expect_left();
   expect_failed(toy + "--max-steps 6 --lr 1e39", 1,
-                {"warning: no checkpoint after step 3: ", " is not finite; training goes on"});
+                {"warning: no checkpoint after step 3: ", " is not finite; training continues"});
   expect_left();
 }
 

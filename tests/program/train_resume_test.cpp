@@ -41,24 +41,25 @@ TEST_F(TrainResume, RefusesWhatItCannotGoOnFrom) {
   expect_told(lockstep_on(support::words_of(toy + "--lr 1e30 --run-dir bad")), 1,
               {"--replay bad/bad-step-000000003\n"});
 
-  const std::string part = "checkpoint 'part/checkpoints/step-000000021' is of another recipe: ";
+  const std::string part = "checkpoint 'part/checkpoints/step-000000021' comes from another recipe: ";
   const support::Refused table[] = {
-      {"--epochs 3 --lr 0.5 --resume part --run-dir other", {part + "lr was 0.001, and is 0.5", "--resume-anyway"}},
-      {"--epochs 3 --lr 0.5 --seed 2 --resume part --run-dir other", {part + "seed was 1, and is 2; 1 more differ"}},
+      {"--epochs 3 --lr 0.5 --resume part --run-dir other", {part + "lr was 0.001, and is now 0.5", "--resume-anyway"}},
+      {"--epochs 3 --lr 0.5 --seed 2 --resume part --run-dir other",
+       {part + "seed was 1, and is now 2; 1 more differ"}},
       {"--resume auto", {"(--resume auto)", "--run-dir FOLDER"}},
-      {"--resume part --dry-run", {"no effect beside --dry-run", "(--resume)"}},
-      {"--resume part --init-from part/weights.h5", {"no effect beside --init-from", "(--resume)"}},
-      {"--resume auto --run-dir none --evaluate-only", {"no effect beside --evaluate-only", "(--resume)"}},
+      {"--resume part --dry-run", {"no effect with --dry-run", "(--resume)"}},
+      {"--resume part --init-from part/weights.h5", {"no effect with --init-from", "(--resume)"}},
+      {"--resume auto --run-dir none --evaluate-only", {"no effect with --evaluate-only", "(--resume)"}},
       {"--resume nothing --run-dir other", {"there is no whole checkpoint in 'nothing'"}},
       {"--epochs 3 --run-dir part", {"'part' holds another run", "--resume auto"}},
-      {"--epochs 3 --resume auto --run-dir whole", {"'whole' holds a run that has ended without a checkpoint"}},
-      {"--resume auto --run-dir part --inject stop:0:save", {"'part' holds a run that is no drill"}},
+      {"--epochs 3 --resume auto --run-dir whole", {"'whole' holds a run that ended without a checkpoint"}},
+      {"--resume auto --run-dir part --inject stop:0:save", {"'part' holds a run that was started without --inject"}},
       {"--resume part/checkpoints/step-000000020 --run-dir part",
-       {"'part' has newer checkpoints than the one to go on with: 'part/checkpoints/step-000000021'"}},
+       {"'part' has a newer checkpoint than the one to resume: 'part/checkpoints/step-000000021'"}},
       {"--batch 64 --resume part --resume-anyway --run-dir other",
-       {"an epoch of checkpoint 'part/checkpoints/step-000000021' has 16 steps, and would now have 8"}},
-      {"--epochs 5 --schedule cosine --resume cosine --run-dir other", {"of another recipe: epochs was 4, and is 5"}},
-      {"--resume bad/bad-step-000000003 --run-dir other", {"is kept to make a bad step again, and not to go on from"}},
+       {"an epoch of checkpoint 'part/checkpoints/step-000000021' has 16 steps, but would now have 8"}},
+      {"--epochs 5 --schedule cosine --resume cosine --run-dir other", {"another recipe: epochs was 4, and is now 5"}},
+      {"--resume bad/bad-step-000000003 --run-dir other", {"is kept to replay a bad step, not to resume from"}},
   };
   for (support::Refused refused : table) {
     refused.line.insert(0, toy);
@@ -108,8 +109,8 @@ TEST_F(TrainResume, ShorterThanItHasBecomeARunIsOver) {
   const Ended ran = trained("--max-steps 1 --resume auto --run-dir part");
   expect_told(ran, 0,
               {"finished",
-               "warning: nothing is trained: checkpoint 'part/checkpoints/step-000000021' is after step 21, "
-               "and 1 are asked for\n"});
+               "warning: nothing is trained: checkpoint 'part/checkpoints/step-000000021' is after step 21, but the "
+               "requested number of steps is 1\n"});
   EXPECT_FALSE(has(ran.err, "\nepoch")) << "an epoch of nothing: " << ran.err;
   EXPECT_EQ(position_in(file("part/status.json")), before);
 
@@ -139,8 +140,8 @@ TEST_F(TrainResume, ADiskThatTakesNoMoreCostsTheCheckpointsAfter) {
     const Ended ended = lockstep_on(support::words_of(line + run + fault), n_ranks);
     expect_told(
         ended, 3,
-        {"warning: no checkpoint after step 8: ", "; training goes on, and the checkpoints before stay\n",
-         "error: a checkpoint cannot be written: ", "Input/output error", "fix: ", "failed after 3 epochs, 12 steps"});
+        {"warning: no checkpoint after step 8: ", "; training continues, and earlier checkpoints stay\n",
+         "error: cannot write a checkpoint: ", "Input/output error", "fix: ", "failed after 3 epochs, 12 steps"});
     EXPECT_EQ(ended.err.find("error: "), ended.err.rfind("error: ")) << ended.err;
     const std::string status = file(run + "/status.json");
     for (const std::string member : {R"("state": "failed")", R"("message": "a checkpoint cannot be written: )",

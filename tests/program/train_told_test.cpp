@@ -69,8 +69,8 @@ TEST_F(TrainTold, ASetWithNothingToTrainOnIsEvaluatedOrLearned) {
   expect_once(evaluated.out + evaluated.err, "evaluation:");
   EXPECT_EQ(Json::parse(get("evaluated/status.json"))["state"], "finished");
   const Ended learned = trained("mnist_cnn --data val-only --epochs 2 --run-dir learned");
-  expect_once(learned.err, "no split 'train': its only one, 'val', is trained on");
-  expect_once(learned.err, "evaluated on the samples that it learns");
+  expect_once(learned.err, "no split 'train': training uses its only one, 'val'");
+  expect_once(learned.err, "evaluation uses the samples of training");
   EXPECT_TRUE(has(learned.out, "10 samples"));
   expect_refused(lockstep_on,
                  {"train mnist_cnn --data val-only --train-split first --run-dir untrained",
@@ -124,7 +124,7 @@ TEST_F(TrainTold, SurprisesOnce) {
   write_mnist("train");
   made("import mnist idx --out train-only");
   const Ended ran = trained("mnist_cnn --data train-only --samples 21 --batch 4 --run-dir r");
-  expect_once(ran.err, "nothing is evaluated, as 'train-only' has no split 'val'");
+  expect_once(ran.err, "nothing is evaluated, because 'train-only' has no split 'val'");
   expect_once(ran.err, "samples 21 is rounded up to 24");
   expect_line(ran, "finished within epoch 3 after 7 steps, 24 samples");
 }

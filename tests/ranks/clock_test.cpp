@@ -53,7 +53,7 @@ Json status_of(const std::string& run) { return Json::parse(get(run + "/status.j
 /// It was in time, and has a whole checkpoint.
 void expect_stopped(const Ended& ended, const std::string& run, double within_s) {
   EXPECT_EQ(ended.exit_code, 85) << ended.err;
-  EXPECT_TRUE(has(ended.out, "its time is nearly over")) << ended.out;
+  EXPECT_TRUE(has(ended.out, "its time limit is near")) << ended.out;
   const Json status = status_of(run);
   EXPECT_EQ(status["state"], "stopped") << status;
   EXPECT_LE(status["elapsed_s"], within_s) << status;
@@ -85,7 +85,7 @@ TEST_F(TimeLimitOfRun, StopsItInTimeWithACheckpoint) {
     const std::string run = folder_ / std::to_string(nodes.size());
     const Ended ended = run_lockstep(toy("--epochs 30000 --time-limit 10", run), nodes, clock);
     expect_stopped(ended, run, 10);
-    EXPECT_TRUE(has(ended.err, " s are left, then the run stops, with a checkpoint")) << ended.err;
+    EXPECT_TRUE(has(ended.err, " s are left; then the run saves a checkpoint and stops")) << ended.err;
     EXPECT_TRUE(has(ended.err, "epoch 2/30000  will ")) << ended.err;
   }
 }
@@ -104,13 +104,13 @@ TEST_F(TimeLimitOfRun, ThatIsTooShortIsRefusedButOfAJobTold) {
   const SetClock clock{{0.001}};
   const Ended refused = run_lockstep(toy("--epochs 2 --time-limit 1", folder_ / "refused"), {0, 0}, clock);
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_TRUE(has(refused.err, "1.00 s are too little time for a step and a checkpoint")) << refused.err;
+  EXPECT_TRUE(has(refused.err, "1.00 s is too short for a step and a checkpoint")) << refused.err;
   EXPECT_FALSE(std::filesystem::exists(folder_ / "refused"));
   const Ended whole = run_lockstep(toy("--epochs 2", folder_ / "whole"), {0}, clock);
   set_end(2);
   const Ended little = run_lockstep(toy("--epochs 2", folder_ / "little"), {0}, clock);
   EXPECT_EQ(little.exit_code, 0);
-  EXPECT_TRUE(has(little.err, "warning: too little time is left for a checkpoint")) << little.err;
+  EXPECT_TRUE(has(little.err, " s that are left are too short for a checkpoint")) << little.err;
   EXPECT_NE(whole.line("digest"), "");
   EXPECT_EQ(little.line("digest"), whole.line("digest"));
 }
@@ -151,7 +151,7 @@ TEST_F(TimeLimitOfRun, IsATimeAndGoesWithTraining) {
   EXPECT_EQ(run_lockstep(toy("--time-limit soon", folder_ / "r")).exit_code, 2);
   const Ended refused = run_lockstep(train("digits --evaluate-only --time-limit 5", folder_ / "r"));
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_TRUE(has(refused.err, "--time-limit goes with training")) << refused.err;
+  EXPECT_TRUE(has(refused.err, "--time-limit needs training")) << refused.err;
 }
 
 TEST(Saving, IsByTheClockWhereItsIntervalIsATime) {

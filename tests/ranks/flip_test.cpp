@@ -34,7 +34,7 @@ TEST_F(Flip, EndsARunWithoutACheckpointAndIsNamed) {
     const std::string folder = std::string{parameter} + rank;
     expect_told(train("--max-steps 3 --inject " + flip + " --run-dir " + folder), 1,
                 {"warning: a fire drill: faults are injected, " + flip,
-                 std::string{"parameters of '"} + parameter + "' have changed in memory between two steps",
+                 std::string{"parameters of '"} + parameter + "' changed in memory between two steps",
                  std::string{"rank "} + rank + " on node 0"});
     EXPECT_TRUE(has(text_of(folder + "/run.json"), '"' + flip + '"'));
   }
@@ -56,8 +56,8 @@ TEST_F(Flip, GoesBackToTheCheckpointBefore) {
         train("--resume first" + name + " --max-steps 2 --inject flip:fc2.weight:0:2 --run-dir back" + name + flags);
     EXPECT_EQ(digest(back), whole);
     expect_told(back, 0,
-                {"warning: after step 2: parameters of 'fc2.weight' have changed in memory between two steps (rank 0 "
-                 "on node 0); going back to first" +
+                {"warning: after step 2: parameters of 'fc2.weight' changed in memory between two steps (rank 0 on "
+                 "node 0); going back to first" +
                  name + "/checkpoints/step-000000001"});
     const std::string log = text_of("back" + name + "/log.jsonl");
     EXPECT_TRUE(has(log, R"("kind":"resume","epoch":)") && has(log, R"("why":"parameters of )")) << log;
@@ -75,7 +75,7 @@ TEST_F(Flip, SetsAsideACheckpointThatMayHoldIt) {
       train_toy("--save-every=800samples --keep 1 --inject flip:bias:1:101,late:0:sync:3:1500ms --run-dir saved");
   EXPECT_EQ(digest(saved), digest(train_toy("--run-dir whole")));
   expect_told(saved, 0,
-              {"warning: checkpoint 'saved/checkpoints/step-000000100' may hold what has changed",
+              {"warning: checkpoint 'saved/checkpoints/step-000000100' may contain the change",
                "(rank 1 on node 0); going back to saved/checkpoints/step-000000050"});
   EXPECT_TRUE(std::filesystem::exists("saved/checkpoints/step-000000100.suspect"));
   EXPECT_TRUE(std::filesystem::exists("saved/checkpoints/step-000000120"));

@@ -1,6 +1,6 @@
 // Questions that may never be answered, such as those to a file server that is gone.
-// Invariant: the asker goes on after its limit; the thread that is left behind holds nothing but what it owns.
-// Used by all that touches a file system or a name service.
+// Invariant: the asker continues after its limit; the thread that is left behind holds only what it owns.
+// Used by all code that touches a file system or a name service.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ namespace lockstep::training::doctor {
 template <class Answer>
 class Asked {
  public:
-  /// Starts `question` on a thread of its own. It must own what it uses, and make no call of MPI.
+  /// Starts `question` in a separate thread. It must own what it uses, and make no MPI call.
   explicit Asked(std::function<Answer()> question) {
     auto promise = std::make_shared<std::promise<Answer>>();
     answer_ = promise->get_future();
@@ -33,8 +33,8 @@ class Asked {
     }}.detach();
   }
 
-  /// Once: what it returns or throws; nothing if that takes longer than `limit`, counted from when it was asked. A
-  /// process can end meanwhile, unless its thread waits for what the kernel lets nobody interrupt.
+  /// Callable once: what the question returns or throws; nothing if it takes longer than `limit`, counted from its
+  /// start. A process can end meanwhile, unless its thread is in an uninterruptible wait of the kernel.
   [[nodiscard]] std::optional<Answer> within(core::Seconds limit) {
     const std::chrono::duration<double> left{limit.value - since_.elapsed().value};
     if (answer_.wait_for(left) != std::future_status::ready) return std::nullopt;

@@ -1,5 +1,5 @@
 // The checks of `lockstep doctor`, each a function of what rank 0 knows.
-// Invariant: pure; one table, whose order is that of the report; names never change once released.
+// Invariant: pure; one table in the order of the report; names never change once released.
 // Used by doctor.cpp and by tests.
 #pragma once
 
@@ -29,7 +29,7 @@ struct Check {
 [[nodiscard]] Finding check_binding(const Job& job);
 [[nodiscard]] Finding check_quota(const Job& job);
 [[nodiscard]] Finding check_gpus(const Job& job);
-/// Whether every rank has a GPU that it may use, and is to.
+/// Whether every rank has a GPU that it can use and should use.
 [[nodiscard]] bool computes_on_gpus(const Job& job);
 [[nodiscard]] Finding check_fabric(const Job& job);
 
@@ -54,11 +54,11 @@ struct Check {
 [[nodiscard]] Finding check_variables(const Job& job);
 [[nodiscard]] Finding check_nodes_alike(const Job& job);
 [[nodiscard]] Finding check_environment(const Job& job);
-/// In one process's variables; an error is what keeps MPI from starting.
+/// Variables of one process; an error prevents MPI from starting.
 [[nodiscard]] std::vector<site::Finding> slips_in(const std::map<std::string, std::string>& environment,
                                                   site::Fabric fabric);
 
-// Where data come from and checkpoints go.
+// Sources of data and destinations of checkpoints.
 [[nodiscard]] Finding check_temporary_folder(const Job& job);
 [[nodiscard]] Finding check_recipe(const Job& job);
 [[nodiscard]] Finding check_data(const Job& job);

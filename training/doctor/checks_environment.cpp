@@ -1,4 +1,4 @@
-// What the environment says to NCCL, libfabric, UCX and MPI.
+// Settings in the environment for NCCL, libfabric, UCX and MPI.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,8 +31,8 @@ site::Fabric fabric_of(const Facts& facts) {
   return has("InfiniBand") ? site::Fabric::infiniband : site::Fabric::unknown;
 }
 
-/// MPI and the networks it uses read it. This program reads none of the others, such as NCCL's, so a slip in them keeps
-/// no job of its own from running; nor does a name that nothing reads.
+/// Whether MPI or its networks read the variable. This program reads none of the others, such as NCCL's, so a mistake
+/// in them does not stop its own job; neither does a name that nothing reads.
 bool reaches_mpi(const site::Variable& variable) {
   constexpr std::array<std::string_view, 7> prefixes{"OMPI_", "PMIX_", "PRTE_", "MPICH_", "FI_", "UCX_", "PALS_"};
   return site::is_known_variable(variable.name) &&
@@ -68,7 +68,7 @@ std::vector<site::Finding> slips_in(const std::map<std::string, std::string>& en
 
 Finding check_environment(const Job& job) {
   const std::vector<site::Finding> all = lint(job);
-  if (all.empty()) return {.seen = fmt::format("no slip in {} variables", job.ranks.front().variables.size())};
+  if (all.empty()) return {.seen = fmt::format("no mistake in {} variables", job.ranks.front().variables.size())};
   std::vector<std::string> seen, fixes;
   for (const site::Finding& finding : all) {
     if (seen.size() == most_told) break;
@@ -78,7 +78,7 @@ Finding check_environment(const Job& job) {
   if (all.size() > most_told) seen.push_back(std::to_string(all.size() - most_told) + " more");
   return {.verdict = verdict_of(all.front().severity),
           .seen = core::join(seen, "\n"),
-          .fix = fixes.empty() ? "nothing, if it is meant" : core::join(fixes, "; ")};
+          .fix = fixes.empty() ? "nothing, if this is intended" : core::join(fixes, "; ")};
 }
 
 }  // namespace lockstep::training::doctor

@@ -1,4 +1,4 @@
-// Where data come from and where files go.
+// Checks of data sets and of folders for files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,9 +19,9 @@ double read_GBps(const Facts& facts) {
   return core::gigabytes_per_second({facts.node.data.n_read}, {facts.node.data.seconds});
 }
 
-/// Whether what was read came from the disk.
+/// Whether the data read came from the disk.
 std::string describe_cache(const SetFacts& set) {
-  if (set.cached_percent < 0) return "maybe from the page cache: this file system does not tell";
+  if (set.cached_percent < 0) return "maybe from the page cache: this file system does not report it";
   if (set.cached_percent < 0.5) return "not from the page cache";
   return fmt::format("{:.0f} % of it from the page cache", set.cached_percent);
 }
@@ -37,9 +37,9 @@ Finding judge_speed(const Facts& facts) {
   if (!set.unread.empty())
     return {.verdict = Verdict::fail,
             .seen = set.unread,
-            .fix = "lockstep shard verify reads all of the set and names what is wrong"};
+            .fix = "run lockstep shard verify, which reads the whole set and names the damage"};
   if (set.n_read == 0 || set.seconds <= 0) return skip("the set has no samples");
-  if (set.n_read < least_judged) return {.seen = describe_speed(facts) + "; too little to judge by"};
+  if (set.n_read < least_judged) return {.seen = describe_speed(facts) + "; too little data to judge"};
   if (read_GBps(facts) >= slow_GBps) return {.seen = describe_speed(facts)};
   return {.verdict = Verdict::warning,
           .seen = describe_speed(facts),
@@ -55,7 +55,7 @@ Finding compare_readers(const Job& job) {
   const std::uint64_t least = std::min((*slowest)->node.data.n_read, (*fastest)->node.data.n_read);
   if (least < least_judged || read_GBps(**slowest) * much_slower >= read_GBps(**fastest)) return finding;
   finding.verdict = Verdict::warning;
-  finding.fix = "have the slow node's mount and network looked at, or leave it out (srun --exclude)";
+  finding.fix = "check the mount and network of the slow node, or exclude it (srun --exclude)";
   return finding;
 }
 
@@ -63,10 +63,10 @@ Finding judge_set(const Facts& facts) {
   const SetFacts& set = facts.node.data;
   if (set.complaint.empty())
     return {.seen = fmt::format("{} samples of {}, on {}", set.n_samples, set.x,
-                                set.file_system.empty() ? "a file system without a name" : set.file_system)};
+                                set.file_system.empty() ? "an unknown file system" : set.file_system)};
   return {.verdict = Verdict::fail,
           .seen = set.complaint,
-          .fix = set.fix.empty() ? "check the name for slips and that its file system is mounted there" : set.fix};
+          .fix = set.fix.empty() ? "check the spelling, and that its file system is mounted there" : set.fix};
 }
 
 /// The first class that differs.
@@ -81,11 +81,10 @@ Finding judge_checkpoint_folder(const Job& job, const Facts& facts) {
   const std::string where = folder.path == job.request.checkpoints ? "" : fmt::format("'{}'", folder.path);
   if (!folder.complaint.empty())
     return {.verdict = Verdict::fail,
-            .seen = fmt::format("nothing can be written in '{}': {}", folder.path, folder.complaint),
-            .fix = "name a folder on a file system that all nodes may write to; quota or lfs quota tells of quotas"};
-  const std::string seen =
-      fmt::format("can be written{}, on {}", where.empty() ? "" : " in " + where,
-                  folder.file_system.empty() ? "a file system without a name" : folder.file_system);
+            .seen = fmt::format("cannot write in '{}': {}", folder.path, folder.complaint),
+            .fix = "name a folder on a file system that all nodes may write to; check quotas with quota or lfs quota"};
+  const std::string seen = fmt::format("writable{}, on {}", where.empty() ? "" : " in " + where,
+                                       folder.file_system.empty() ? "an unknown file system" : folder.file_system);
   if (!folder.is_in_home || !folder.is_network) return {.seen = seen};
   return {.verdict = Verdict::warning,
           .seen = seen + ", in the home directory, which is slow and shared by all",
@@ -94,23 +93,23 @@ Finding judge_checkpoint_folder(const Job& job, const Facts& facts) {
 
 Finding judge_locks(const Facts& facts) {
   const FolderFacts& folder = facts.node.checkpoints;
-  if (!folder.complaint.empty()) return skip("nothing can be written there");
+  if (!folder.complaint.empty()) return skip("this folder is not writable");
   const std::string seen = fmt::format("flock {}, fcntl {}", folder.flock, folder.fcntl);
   if (folder.flock == "works" && folder.fcntl == "works") return {.seen = seen};
   return {.verdict = Verdict::warning,
-          .seen = seen + ": nothing keeps two jobs from writing the same files at once",
+          .seen = seen + ": two jobs could write the same files at once",
           .fix =
-              "name a folder on a file system with locks (Lustre: mounted with -o flock); other programs' HDF5 opens "
-              "files there for reading with HDF5_USE_FILE_LOCKING=BEST_EFFORT"};
+              "name a folder on a file system with locks (Lustre: mounted with -o flock); HDF5 of other programs can "
+              "read files there with HDF5_USE_FILE_LOCKING=BEST_EFFORT"};
 }
 
 Finding judge_meeting(const Facts& facts) {
   const FolderFacts& folder = facts.node.checkpoints;
   if (folder.meeting.empty() || folder.meeting == "nothing to see") return skip("rank 0 cannot make a file there");
-  if (folder.meeting == "seen") return {.seen = "a file of rank 0's is seen"};
+  if (folder.meeting == "seen") return {.seen = "all nodes see a file that rank 0 made"};
   return {.verdict = Verdict::fail,
           .seen = fmt::format("a file that rank 0 makes in '{}' is {}", folder.path, folder.meeting),
-          .fix = "name a folder on a file system that all nodes share; checkpoints are read and written by all"};
+          .fix = "name a folder on a file system that all nodes share: all of them read and write checkpoints"};
 }
 
 std::uint64_t least_free(const Job& job) {
@@ -125,9 +124,10 @@ Finding check_temporary_folder(const Job& job) {
   return for_nodes(job, [](const Facts& facts) -> Finding {
     if (facts.temporary.empty() && facts.missing_temporary.empty()) return {.seen = "can be made"};
     if (facts.temporary.empty())
-      return {.verdict = Verdict::warning,
-              .seen = fmt::format("TMPDIR is '{}', which is not there", facts.missing_temporary),
-              .fix = "mkdir -p \"$TMPDIR\" on each node, or unset TMPDIR: MPI may make it, other programs do not"};
+      return {
+          .verdict = Verdict::warning,
+          .seen = fmt::format("TMPDIR is '{}', which does not exist", facts.missing_temporary),
+          .fix = "mkdir -p \"$TMPDIR\" on each node, or unset TMPDIR: MPI may create it, but other programs do not"};
     return {.verdict = Verdict::fail,
             .seen = fmt::format("MPI cannot keep its files in {}", facts.temporary),
             .fix = "unset TMPDIR, or name a folder of this node with room, for example /tmp"};
@@ -155,7 +155,7 @@ Finding check_data(const Job& job) {
   if (finding.verdict == Verdict::ok)
     finding.seen += set.n_looked == set.n_files
                         ? fmt::format("; {} files of the right size", set.n_files)
-                        : fmt::format("; {} of {} files looked at, of the right size", set.n_looked, set.n_files);
+                        : fmt::format("; {} of {} files checked, of the right size", set.n_looked, set.n_files);
   return finding;
 }
 
@@ -172,7 +172,7 @@ Finding check_classes(const Job& job) {
   if (!val.complaint.empty())
     return {.verdict = Verdict::fail,
             .seen = "--val: " + val.complaint,
-            .fix = val.fix.empty() ? "check the name for slips" : val.fix};
+            .fix = val.fix.empty() ? "check the spelling" : val.fix};
   if (!data.complaint.empty()) return skip("--data cannot be read");
   const std::string remedy =
       "pack or import both from folders with the same classes: lockstep shard stat shows what a set has";
@@ -204,15 +204,17 @@ Finding check_same_folder(const Job& job) {
 Finding check_room(const Job& job) {
   if (job.request.checkpoints.empty()) return skip("--checkpoints DIR is not given");
   const FolderFacts& folder = job.ranks.front().node.checkpoints;
-  if (folder.size == 0) return skip("the file system does not tell how much is free");
+  if (folder.size == 0) return skip("the file system does not report free space");
   const std::uint64_t left = least_free(job), n = job.request.n_checkpoints;
   const std::string has = fmt::format("{} free", core::format_decimal({left}));
-  if (!job.need) return {.seen = fmt::format("{}; --recipe R tells how large a checkpoint is", has)};
+  if (!job.need) return {.seen = fmt::format("{}; --recipe R adds the size of a checkpoint", has)};
   const std::uint64_t each = job.need->checkpoint.value, needed = each * n;
   const std::string text = fmt::format("{}, {} needed for {} checkpoint{} of {}", has, core::format_decimal({needed}),
                                        n, n == 1 ? "" : "s", core::format_decimal({each}));
   if (left >= needed) return {.seen = text};
-  return {.verdict = Verdict::fail, .seen = text, .fix = "make room there, keep fewer (--keep), or name another place"};
+  return {.verdict = Verdict::fail,
+          .seen = text,
+          .fix = "free space there, keep fewer checkpoints (--keep), or name another folder"};
 }
 
 }  // namespace lockstep::training::doctor

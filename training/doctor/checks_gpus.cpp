@@ -35,12 +35,12 @@ Finding judge_host_program(const NodeOfGpus& node) {
   if (node.is_asked)
     return {.verdict = Verdict::fail,
             .seen = "this program is built without CUDA",
-            .fix = "build it where nvcc and cuDNN are (INSTALL), or --device host"};
+            .fix = "build it with nvcc and cuDNN (INSTALL), or use --device host"};
   if (devices.empty()) return skip("no NVIDIA GPU here, and this program is built without CUDA");
   return {.verdict = Verdict::note,
           .seen = fmt::format("{} x {}; this program is built without CUDA and computes on the host", devices.size(),
                               devices.front()),
-          .fix = "build it where nvcc and cuDNN are (INSTALL); nodes without GPUs may cost less"};
+          .fix = "build it with nvcc and cuDNN (INSTALL); nodes without GPUs may cost less"};
 }
 
 /// What keeps some rank from a GPU.
@@ -53,13 +53,14 @@ std::optional<Finding> find_obstacle(const NodeOfGpus& node) {
       std::ranges::all_of(node.ranks, [&](std::size_t number) { return sees_none(node.job.ranks[number]); });
   if (!node.is_asked && is_for_all && node.first().node.gpus.empty())
     return skip("no GPU for this job: " + gpus.obstacle);
-  const std::string who = is_for_all ? "" : fmt::format("{}, not others of its node: ", name_rank(node.job, *rank));
+  const std::string who =
+      is_for_all ? "" : fmt::format("{}, unlike other ranks of its node: ", name_rank(node.job, *rank));
   return Finding{.verdict = node.trouble(),
                  .seen = who + gpus.obstacle + (node.is_asked ? "" : "; the job would compute on the host"),
                  .fix = gpus.fix};
 }
 
-/// Ranks that have no choice but the same one.
+/// Two ranks that see only the same GPU.
 std::optional<Finding> find_shared(const NodeOfGpus& node) {
   std::map<std::string, std::size_t> first_with;
   for (const std::size_t rank : node.ranks) {
@@ -68,11 +69,11 @@ std::optional<Finding> find_shared(const NodeOfGpus& node) {
     const auto [first, is_new] = first_with.try_emplace(seen.front().uuid, rank);
     if (!is_new)
       return Finding{.verdict = node.trouble(),
-                     .seen = fmt::format("{} and rank {} see no GPU but {}", name_rank(node.job, first->second), rank,
+                     .seen = fmt::format("{} and rank {} see only {}", name_rank(node.job, first->second), rank,
                                          seen.front().uuid),
                      .fix =
-                         "ask for as many GPUs as ranks of a node (--gpus-per-node), and show all to each (srun "
-                         "without --gpu-bind); --share-gpu if they are to take turns"};
+                         "request a GPU for each rank of a node (--gpus-per-node), and show all to each rank (srun "
+                         "without --gpu-bind); or let ranks share one with --share-gpu"};
   }
   return std::nullopt;
 }
@@ -90,14 +91,14 @@ std::string describe_owners(const NodeOfGpus& node) {
   std::vector<std::string> owners;
   for (const std::size_t rank : node.ranks) {
     const std::vector<SeenGpu>& seen = node.job.ranks[rank].gpus.seen;
-    if (seen.size() != 1) return "; each rank may take any";
+    if (seen.size() != 1) return "; each rank may use any";
     owners.push_back(fmt::format("rank {}: {}", rank, seen.front().uuid.substr(0, shown)));
   }
   return "; " + core::join(owners);
 }
 
 std::string describe_need(const Need* need) {
-  return need == nullptr ? "" : fmt::format("; {} needed by a rank", core::format_decimal({need->of_gpu->of_device()}));
+  return need == nullptr ? "" : fmt::format("; {} needed per rank", core::format_decimal({need->of_gpu->of_device()}));
 }
 
 Finding judge_node(const NodeOfGpus& node) {
@@ -111,9 +112,7 @@ Finding judge_node(const NodeOfGpus& node) {
     if (node.ranks.size() > names.size())
       return {.verdict = node.trouble(),
               .seen = fmt::format("{} ranks for {}", node.ranks.size(), how_many(names.size(), "GPU")),
-              .fix =
-                  "as many ranks of a node as GPUs (--ntasks-per-node, mpiprocs); --share-gpu if they are to take "
-                  "turns"};
+              .fix = "start one rank per GPU (--ntasks-per-node, mpiprocs); or let ranks share one with --share-gpu"};
     if (const GpuFacts& gpus = node.first().gpus; node.job.ranks.size() > 1 && !gpus.nccl_obstacle.empty())
       return {.verdict = Verdict::fail, .seen = gpus.nccl_obstacle, .fix = gpus.nccl_fix};
   }

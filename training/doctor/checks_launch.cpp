@@ -25,26 +25,27 @@ std::string fix_for_singletons(const Facts& facts) {
     fix = find_family(facts.mpi_library) == MpiFamily::open_mpi ? "srun --mpi=pmix, if srun --mpi=list has it; else "
                                                                 : "srun --mpi=pmi2 or --mpi=cray_shasta; else ";
   return fix +
-         fmt::format("start it by {}, the launcher of that MPI, or build lockstep with the MPI whose launcher this is",
-                     facts.own_launcher);
+         fmt::format(
+             "start it by {}, the launcher of that MPI, or build lockstep with the MPI of the launcher that you used",
+             facts.own_launcher);
 }
 
 Finding tell_singletons(const Facts& facts) {
   return {.verdict = Verdict::fail,
-          .seen = fmt::format("{} started {} processes, but each of them is alone: this program is built with {}, "
-                              "which that launcher does not serve",
+          .seen = fmt::format("{} started {} processes, but each runs as a single rank: this program is built with {}, "
+                              "which that launcher does not support",
                               facts.launcher.empty() ? "a launcher" : facts.launcher, facts.launched_ranks,
                               name_mpi(facts.mpi_library)),
           .fix = fix_for_singletons(facts)};
 }
 
-/// What the batch system was asked for, if that is not what MPI has.
+/// The number of ranks requested from the batch system, if MPI has another one.
 std::optional<Finding> compare_with_batch(const Job& job) {
   const Facts& facts = job.ranks.front();
   if (!facts.pbs_complaint.empty())
     return Finding{.verdict = Verdict::warning,
                    .seen = fmt::format("PBS_NODEFILE: {}", facts.pbs_complaint),
-                   .fix = "unset PBS_NODEFILE, or name the file with a line for each rank that PBS has made"};
+                   .fix = "unset PBS_NODEFILE, or set it to the file of PBS, which has a line for each rank"};
   const bool is_slurm = facts.slurm_tasks > 0;
   const int wanted = is_slurm ? facts.slurm_tasks : facts.pbs_lines;
   if (wanted <= 0 || wanted == job.n_ranks()) return std::nullopt;
@@ -54,11 +55,12 @@ std::optional<Finding> compare_with_batch(const Job& job) {
     return Finding{.verdict = Verdict::note,
                    .seen = fmt::format("no launcher, so 1 rank; {}", batch),
                    .fix = is_slurm ? "srun lockstep doctor" : "mpiexec lockstep doctor (mpirun of Open MPI)"};
-  return Finding{.verdict = Verdict::warning,
-                 .seen = fmt::format("{}: {}, but {}", facts.launcher, count_ranks(job), batch),
-                 .fix = is_slurm ? "give srun or mpirun no -n, or that of --ntasks; --expect-ranks N makes sure"
-                                 : "start as many: mpirun without tm support needs a hostfile made of PBS_NODEFILE; "
-                                   "--expect-ranks N makes sure"};
+  return Finding{
+      .verdict = Verdict::warning,
+      .seen = fmt::format("{}: {}, but {}", facts.launcher, count_ranks(job), batch),
+      .fix = is_slurm ? "start srun or mpirun without -n, or with the number of --ntasks; --expect-ranks N enforces it"
+                      : "start that many ranks: mpirun without tm support needs a hostfile made from PBS_NODEFILE; "
+                        "--expect-ranks N enforces it"};
 }
 
 int n_cpus_of(const Job& job, int node) {
@@ -67,7 +69,7 @@ int n_cpus_of(const Job& job, int node) {
   return index < nodes.size() ? nodes[index]->node.n_cpus : 0;
 }
 
-/// All that ranks of the node may use is less than it has.
+/// Whether the ranks of the node may use only a part of it.
 bool are_confined(const Job& job, int node) {
   return job.topology.cpus_per_node[static_cast<std::size_t>(node)] < n_cpus_of(job, node);
 }
@@ -80,10 +82,10 @@ Finding judge_fault(const Job& job, const runtime::PlacementFault& fault) {
   if (fault.kind == Kind::shared) finding.verdict = Verdict::fail;
   if (fault.kind != Kind::oversubscribed || !are_confined(job, fault.node)) return finding;
   finding.verdict = Verdict::fail;
-  finding.seen += fmt::format(", though the node has {}", n_cpus_of(job, fault.node));
+  finding.seen += fmt::format(", although the node has {}", n_cpus_of(job, fault.node));
   finding.fix +=
-      ", or bind them elsewhere: mpirun --bind-to core --map-by core, srun --cpu-bind=cores; ask the batch "
-      "system for a core a rank (--cpus-per-task, ncpus)";
+      ", or bind them elsewhere: mpirun --bind-to core --map-by core, srun --cpu-bind=cores; ask the batch system for "
+      "one core per rank (--cpus-per-task, ncpus)";
   return finding;
 }
 
@@ -100,7 +102,7 @@ std::string describe_ports(const std::vector<Port>& ports) {
     if (!port.is_active) text += " (down)";
     texts.push_back(text);
   }
-  return texts.empty() ? "no network adapter that /sys knows" : core::join(texts);
+  return texts.empty() ? "no network adapter in /sys" : core::join(texts);
 }
 
 /// The same adapters at the same rate have the same text, whatever their interfaces are called.
@@ -162,9 +164,9 @@ Finding check_pmi(const Job& job) {
   const std::string offers = facts.pmi.empty() ? "neither PMIx nor PMI" : core::join(facts.pmi, " and ");
   if (job.is_singletons())
     return {.verdict = Verdict::fail,
-            .seen = fmt::format("the launcher offers {}, which {} has not taken", offers, library),
+            .seen = fmt::format("the launcher offers {}, but {} does not use it", offers, library),
             .fix = fix_for_singletons(facts)};
-  return {.seen = fmt::format("{} offers {}; {} has found all ranks by it",
+  return {.seen = fmt::format("{} offers {}; {} found all ranks through it",
                               job.has_launcher() ? facts.launcher : "the launcher", offers, library)};
 }
 
@@ -181,10 +183,10 @@ Finding check_quota(const Job& job) {
   for (std::size_t node = 0; node < nodes.size(); ++node) {
     const double quota = nodes[node]->node.cpu_quota;
     const auto n_busy = static_cast<double>(job.n_local(node)) * n_threads_of(job);
-    Finding finding{.seen = quota > 0 ? fmt::format("the control group may use {:g} processors", quota) : "no limit"};
+    Finding finding{.seen = quota > 0 ? fmt::format("the control group allows {:g} processors", quota) : "no limit"};
     if (quota > 0 && quota < n_busy) {
       finding.verdict = Verdict::warning;
-      finding.seen += fmt::format(", and ranks keep {:g} busy: they are stopped again and again", n_busy);
+      finding.seen += fmt::format(", but ranks keep {:g} busy: the system throttles them", n_busy);
       finding.fix = "ask for more processors (--cpus-per-task, ncpus, docker --cpus), or start fewer ranks";
     }
     findings.emplace_back(nodes[node]->host, finding);
@@ -194,27 +196,26 @@ Finding check_quota(const Job& job) {
 
 Finding check_fabric(const Job& job) {
   const std::string present = describe_fabrics(job);
-  if (job.topology.n_nodes == 1)
-    return skip(fmt::format("one node, so no network is between ranks; there is {}", present));
+  if (job.topology.n_nodes == 1) return skip(fmt::format("one node, so ranks use no network; it has {}", present));
   if (!are_fabrics_alike(job))
     return {.verdict = Verdict::warning,
             .seen = fmt::format("nodes have different fabrics: {}", present),
-            .fix = "have the ports that are down or slow looked at, or leave these nodes out (srun --exclude)"};
+            .fix = "have the slow or inactive ports repaired, or exclude these nodes (srun --exclude)"};
   const std::vector<Port>& ports = job.ranks.front().node.ports;
-  if (std::ranges::none_of(ports, is_fast)) return {.seen = fmt::format("{}; no faster fabric is there", present)};
+  if (std::ranges::none_of(ports, is_fast)) return {.seen = fmt::format("{}; there is no faster fabric", present)};
   if (std::ranges::none_of(ports, [](const Port& port) { return is_fast(port) && port.is_active; }))
     return {.verdict = Verdict::warning,
             .seen = fmt::format("no fast port is up: {}", present),
-            .fix = "ask the administrator of the fabric; ibstat or ip link tells the state"};
+            .fix = "ask the administrator of the fabric; ibstat or ip link shows the state"};
   const Carrier carrier = find_carrier(job.ranks.front());
   if (carrier.transport == Transport::sockets)
     return {.verdict = Verdict::warning,
-            .seen = fmt::format("MPI uses sockets ({}), though there is {}", carrier.why, present),
-            .fix = "unset what asks for TCP, or load the MPI that the site builds for this fabric"};
+            .seen = fmt::format("MPI uses sockets ({}), although there is {}", carrier.why, present),
+            .fix = "unset the variable that selects TCP, or load the MPI that the site builds for this fabric"};
   if (carrier.transport == Transport::unknown)
     return {.verdict = Verdict::note,
-            .seen = fmt::format("{}; which of them MPI uses it does not tell", present),
-            .fix = "reduce_all measures it: well below the rate of the fabric means sockets"};
+            .seen = fmt::format("{}; MPI does not report which of them it uses", present),
+            .fix = "run reduce_all: a bandwidth far below the fabric's rate means sockets"};
   return {.seen = fmt::format("{}; MPI uses {} ({})", present,
                               carrier.transport == Transport::ucx ? "UCX" : "libfabric", carrier.why)};
 }

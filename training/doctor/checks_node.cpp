@@ -1,4 +1,4 @@
-// What nodes are set to, and what limits a process there.
+// Settings of nodes, and limits of a process there.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ std::string size_of(std::uint64_t bytes) { return bytes == unlimited ? "unlimite
 
 Finding judge_governor(const Facts& facts) {
   const std::vector<std::string>& governors = facts.node.governors;
-  if (governors.empty()) return skip("the system does not tell (a virtual machine, or the firmware decides)");
+  if (governors.empty()) return skip("the system does not report it (a virtual machine, or the firmware decides)");
   const std::string seen = core::join(governors);
   if (seen == "performance") return {.seen = seen};
   return {.verdict = Verdict::warning,
@@ -26,7 +26,7 @@ Finding judge_governor(const Facts& facts) {
 
 Finding judge_huge_pages(const Facts& facts) {
   const std::string& mode = facts.node.huge_pages;
-  if (mode.empty()) return skip("the kernel does not tell");
+  if (mode.empty()) return skip("the kernel does not report it");
   if (mode != "never") return {.seen = mode};
   return {.verdict = Verdict::note,
           .seen = "never: large arrays are mapped in small pages",
@@ -51,7 +51,7 @@ Finding judge_room(const std::string& otherwise, Compare compare) {
   return {.verdict = Verdict::fail, .seen = complaint->problem().what, .fix = complaint->problem().fix};
 }
 
-/// The limits of the tightest of all ranks.
+/// The tightest limits of all ranks.
 runtime::LimitsLeft tightest_limits(const Job& job) {
   runtime::LimitsLeft least{unlimited, unlimited};
   for (const Facts& facts : job.ranks) {
@@ -63,7 +63,7 @@ runtime::LimitsLeft tightest_limits(const Job& job) {
 
 Finding judge_node_memory(const Job& job, std::size_t node, const Facts& facts) {
   const std::uint64_t left = facts.node.memory, n_local = job.n_local(node);
-  if (left == 0) return skip("the system does not tell how much is left");
+  if (left == 0) return skip("the system does not report how much is left");
   const std::string has = fmt::format("{} left", size_of(left));
   if (!job.need || job.need->of_gpu) return {.seen = has};
   const MemoryNeed& need = job.need->memory.at(n_local);
@@ -78,7 +78,7 @@ Finding judge_shared_memory(const Job& job, std::size_t node, const Facts& facts
   const std::uint64_t size = facts.node.shm_size, left = facts.node.shm_free, n_local = job.n_local(node);
   if (size == 0)
     return {.verdict = n_local > 1 ? Verdict::fail : Verdict::note,
-            .seen = "there is no /dev/shm, by which ranks of a node share memory",
+            .seen = "there is no /dev/shm, through which ranks of a node share memory",
             .fix = "mount -t tmpfs tmpfs /dev/shm"};
   const std::string has = fmt::format("{} of {} free", size_of(left), size_of(size));
   if (job.need && !job.need->of_gpu && n_local > 1) {
@@ -119,8 +119,8 @@ Finding check_memory(const Job& job) {
   const std::vector<const Facts*> nodes = job.nodes();
   const auto least = std::ranges::min_element(nodes, {}, [](const Facts* facts) { return facts->node.memory; });
   finding.seen = judge_node_memory(job, static_cast<std::size_t>(least - nodes.begin()), **least).seen;
-  if (nodes.size() > 1) finding.seen += fmt::format(", on {}, which has least", (*least)->host);
-  if (!job.need) finding.seen += "; --recipe R tells what is needed";
+  if (nodes.size() > 1) finding.seen += fmt::format(", on {}, which has the least", (*least)->host);
+  if (!job.need) finding.seen += "; --recipe R adds the need";
   return finding;
 }
 
@@ -131,9 +131,9 @@ Finding check_locked_memory(const Job& job) {
   return for_ranks(job, [matters](const Facts& facts) -> Finding {
     const std::uint64_t limit = facts.limits.locked_memory;
     if (limit == unlimited || !matters)
-      return {.seen = size_of(limit) + (limit == unlimited ? "" : "; no fabric is in use that needs more")};
+      return {.seen = size_of(limit) + (limit == unlimited ? "" : "; no fabric in use needs more")};
     return {.verdict = Verdict::warning,
-            .seen = fmt::format("{}: adapters of the fabric cannot register memory beyond that", size_of(limit)),
+            .seen = fmt::format("{}: adapters of the fabric cannot register more memory", size_of(limit)),
             .fix =
                 "ulimit -l unlimited; under Slurm PropagateResourceLimitsExcept=MEMLOCK and LimitMEMLOCK=infinity "
                 "of slurmd, else memlock in /etc/security/limits.conf"};
@@ -141,15 +141,15 @@ Finding check_locked_memory(const Job& job) {
 }
 
 Finding check_open_files(const Job& job) {
-  // Shards, sockets and shared memory of the ranks of a node, and what libraries keep open.
+  // Shards, sockets and shared memory of the ranks of a node, and files that libraries keep open.
   const std::uint64_t least = 256 + 2 * static_cast<std::uint64_t>(job.n_ranks());
   return for_ranks(job, [least](const Facts& facts) -> Finding {
     const std::uint64_t limit = facts.limits.open_files;
     if (limit == unlimited) return {.seen = "unlimited"};
     if (limit >= least) return {.seen = std::to_string(limit)};
     return {.verdict = Verdict::warning,
-            .seen = fmt::format("{} for a process, which may need some {}", limit, least),
-            .fix = "ulimit -n 4096, or as many as the hard limit (ulimit -Hn) lets"};
+            .seen = fmt::format("{} for a process, which may need about {}", limit, least),
+            .fix = "ulimit -n 4096, or as many as the hard limit (ulimit -Hn) allows"};
   });
 }
 
@@ -157,7 +157,7 @@ Finding check_stack(const Job& job) {
   return for_ranks(job, [](const Facts& facts) -> Finding {
     if (facts.limits.stack >= 2 * mib) return {.seen = size_of(facts.limits.stack)};
     return {.verdict = Verdict::warning,
-            .seen = fmt::format("{}: threads of libraries may overrun it", size_of(facts.limits.stack)),
+            .seen = fmt::format("{}: threads of libraries may overflow it", size_of(facts.limits.stack)),
             .fix = "ulimit -s 8192"};
   });
 }
@@ -167,9 +167,9 @@ Finding check_core_files(const Job& job) {
     if (facts.limits.core_file == 0) return {.seen = "none are written"};
     return {
         .verdict = Verdict::note,
-        .seen = fmt::format("a rank that crashes may leave {}",
+        .seen = fmt::format("a rank that crashes may write {}",
                             facts.limits.core_file == unlimited ? "all its memory" : size_of(facts.limits.core_file)),
-        .fix = "ulimit -c 0, unless they are wanted"};
+        .fix = "ulimit -c 0, unless you want core files"};
   });
 }
 

@@ -21,7 +21,7 @@ bool is_one_value(const Placed<std::string>& values) {
   return std::ranges::all_of(values, [&](const auto& entry) { return entry.second == values.front().second; });
 }
 
-/// Whether ranks of one node differ: then a node's name does not tell who has what.
+/// Whether ranks of one node differ: then the node's name is not enough.
 bool differs_within_nodes(const Job& job, const std::vector<std::string>& values) {
   std::map<int, std::string> of_node;
   for (std::size_t rank = 0; rank < values.size(); ++rank)
@@ -29,7 +29,7 @@ bool differs_within_nodes(const Job& job, const std::vector<std::string>& values
   return false;
 }
 
-/// By node, or by rank where ranks of a node differ.
+/// By node, or by rank if ranks of a node differ.
 Placed<std::string> place(const Job& job, const std::vector<std::string>& values) {
   const bool is_by_rank = differs_within_nodes(job, values);
   Placed<std::string> placed;
@@ -38,7 +38,7 @@ Placed<std::string> place(const Job& job, const std::vector<std::string>& values
   return placed;
 }
 
-/// "name: a on node1; b on node2" of all that differ; a few at most.
+/// "name: a on node1; b on node2" for all that differ, up to a few.
 std::vector<std::string> differences(const Job& job, const std::set<std::string>& names,
                                      const std::function<std::string(const Facts&, const std::string&)>& value_of) {
   std::vector<std::string> texts;
@@ -74,7 +74,7 @@ std::string variable_of(const Facts& facts, const std::string& name) {
   return found == facts.variables.end() ? "not set" : fmt::format("'{}'", found->second);
 }
 
-/// Between a lower and an upper bound: how far the clocks are apart for sure.
+/// The certain distance of the clocks, between a lower and an upper bound.
 double sure_skew(const NodeFacts& node) noexcept {
   return node.clock_low > 0 ? node.clock_low : std::max(0.0, -node.clock_high);
 }
@@ -84,22 +84,22 @@ Finding judge_clock(const Facts& facts) {
   return {.verdict = Verdict::warning,
           .seen = fmt::format("{:.1f} s {} rank 0's", sure_skew(facts.node),
                               facts.node.clock_low > 0 ? "ahead of" : "behind"),
-          .fix = "have NTP looked at (chronyc tracking): logs and times of files cannot be compared"};
+          .fix = "check NTP (chronyc tracking): times of logs and files are not comparable"};
 }
 
 Finding judge_names(const Facts& facts) {
   const NodeFacts& node = facts.node;
   if (node.n_resolved < 0)
     return {.verdict = Verdict::warning,
-            .seen = "the name service has not answered within 5 s",
-            .fix = "have DNS of these nodes looked at: getent hosts NODE; MPI may start slowly or not at all"};
+            .seen = "the name service did not answer within 5 s",
+            .fix = "check DNS of these nodes (getent hosts NODE): MPI may start slowly or not at all"};
   if (node.unresolved.empty()) return {.seen = "all known"};
   return {.verdict = Verdict::warning,
           .seen = fmt::format("unknown: {}", core::join(node.unresolved)),
-          .fix = "have them added to DNS or /etc/hosts: getent hosts NODE"};
+          .fix = "have them added to DNS or /etc/hosts, and check with getent hosts NODE"};
 }
 
-/// The version only where that differs: a digest says nothing to a reader.
+/// Only the version if it differs: a digest means nothing to a reader.
 std::string describe_program(const Facts& facts) {
   return fmt::format("lockstep {}, digest {}", facts.version,
                      facts.digest.empty() ? "unknown" : facts.digest.substr(0, 8));
@@ -124,7 +124,7 @@ Finding check_program(const Job& job) {
   if (is_one_value(placed)) return {.seen = programs.front()};
   return {.verdict = Verdict::fail,
           .seen = doctor::describe(placed),
-          .fix = "start the same file on all ranks, from a file system that all nodes share, or install it anew"};
+          .fix = "start the same file on all ranks, from a file system that all nodes share, or install it again"};
 }
 
 Finding check_libraries(const Job& job) {
@@ -133,7 +133,7 @@ Finding check_libraries(const Job& job) {
   for (const Facts& facts : job.ranks)
     for (const Library& library : facts.libraries) names.insert(library.name);
   const std::vector<std::string> different = differences(job, names, library_of);
-  if (different.empty()) return {.seen = fmt::format("{} looked at", names.size())};
+  if (different.empty()) return {.seen = fmt::format("{} compared", names.size())};
   return {.verdict = Verdict::warning,
           .seen = core::join(different, "\n"),
           .fix = "load the same modules on all nodes; LD_LIBRARY_PATH or the nodes' images differ"};
@@ -146,7 +146,7 @@ Finding check_variables(const Job& job) {
     for (const auto& [name, value] : facts.variables)
       if (!is_of_rank(name)) names.insert(name);
   const std::vector<std::string> different = differences(job, names, variable_of);
-  if (different.empty()) return {.seen = fmt::format("{} looked at", names.size())};
+  if (different.empty()) return {.seen = fmt::format("{} compared", names.size())};
   return {.verdict = Verdict::warning,
           .seen = core::join(different, "\n"),
           .fix = "set them alike on all ranks: mpirun -x NAME, srun --export=ALL"};
@@ -158,9 +158,10 @@ Finding check_nodes_alike(const Job& job) {
   for (const Facts* facts : job.nodes())
     placed.emplace_back(facts->host, fmt::format("{}, {}", facts->node.cpu_model, facts->node.kernel));
   if (is_one_value(placed)) return {.seen = placed.front().second};
-  return {.verdict = Verdict::note,
-          .seen = doctor::describe(placed),
-          .fix = "nothing, if it is meant; the slowest node sets the pace: srun --constraint, select=...:cpu_type"};
+  return {
+      .verdict = Verdict::note,
+      .seen = doctor::describe(placed),
+      .fix = "nothing, if this is intended; the slowest node sets the pace: srun --constraint, select=...:cpu_type"};
 }
 
 }  // namespace lockstep::training::doctor

@@ -1,4 +1,4 @@
-// What each rank finds out, and its way to rank 0.
+// Facts that each rank collects and sends to rank 0.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -38,7 +38,7 @@ namespace fs = std::filesystem;
 
 /// Names that one node looks up at most.
 constexpr std::size_t most_names = 64;
-/// With file systems that are asked at the same time.
+/// Together with file systems, which are asked at the same time.
 constexpr core::Seconds patience{10};
 
 /// -1: it is not set, or no number.
@@ -51,7 +51,7 @@ int read_number(const char* variable) {
   return error == std::errc{} && end == all.data() + all.size() ? value : -1;
 }
 
-/// Of PBS_NODEFILE, which has one for each rank; of what is there and cannot be one the reason is kept.
+/// The lines of PBS_NODEFILE, one per rank; if it exists but cannot be read, the reason is kept.
 void count_pbs_lines(Facts& facts) {
   constexpr core::Bytes most{std::uint64_t{64} << 20};  // of a million ranks
   const char* const path = std::getenv("PBS_NODEFILE");
@@ -68,7 +68,7 @@ void count_pbs_lines(Facts& facts) {
   for (std::string line; std::getline(lines, line);) facts.pbs_lines += line.empty() ? 0 : 1;
 }
 
-/// Of what the process was started with: Open MPI adds to that where it finds itself alone.
+/// From the initial environment of the process: Open MPI adds to it if the process is alone.
 std::vector<std::string> read_pmi() {
   const auto is_offered = [](const char* variable) { return runtime::was_started_with(getpid(), variable); };
   std::vector<std::string> offers;
@@ -169,13 +169,13 @@ void tell_of_system(NodeFacts& node, const fs::path& root) {
 }
 
 std::string no_answer(const std::string& path) {
-  return fmt::format("'{}' has not answered within {:.0f} s", path, patience.value);
+  return fmt::format("'{}' did not answer within {:.0f} s", path, patience.value);
 }
 
-/// What a rank, and the first of a node, asks of file systems and drivers, all at once.
+/// Questions of a rank, and of the first rank of a node, to file systems and drivers, all at once.
 class FileQuestions {
  public:
-  /// `node`: its number; below 0: this rank is not the first of it.
+  /// `node`: its number; below 0: this rank is not the first of its node.
   FileQuestions(const Request& request, int node) : request_{request}, node_{node} {
     if (node < 0) return;
     temporary_.emplace([] { return use_temporary_folder(); });
@@ -189,8 +189,8 @@ class FileQuestions {
   void answer(Facts& facts) {
     facts.digest = digest_.within(patience).value_or("");
     facts.gpus = gpus_.within(patience).value_or(
-        GpuFacts{.obstacle = fmt::format("the NVIDIA driver has not answered within {:.0f} s", patience.value),
-                 .fix = "nvidia-smi on this node tells more; leave the node out (srun --exclude)",
+        GpuFacts{.obstacle = fmt::format("the NVIDIA driver did not answer within {:.0f} s", patience.value),
+                 .fix = "run nvidia-smi on this node for details, or exclude the node (srun --exclude)",
                  .toolkit = "unknown"});
     facts.libraries = libraries_.within(patience).value_or(std::vector<Library>{});
     if (temporary_) {
@@ -211,7 +211,7 @@ class FileQuestions {
  private:
   static SetFacts answer(Asked<SetFacts>& asked, const std::string& folder) {
     return asked.within(patience).value_or(
-        SetFacts{.complaint = no_answer(folder), .fix = "is its file server up? ls " + folder});
+        SetFacts{.complaint = no_answer(folder), .fix = "check that its file server is up: ls " + folder});
   }
 
   /// Each node reads other shards, as the nodes of a training do.
@@ -219,7 +219,7 @@ class FileQuestions {
     const auto first = static_cast<std::uint64_t>(node_) * 7;
     Asked<SetFacts> asked{[folder = request_.data, first] { return read_sample(folder, first); }};
     const auto sample = asked.within({reading.value + patience.value / 2});
-    set.unread = sample ? sample->unread : "the file system does not deliver";
+    set.unread = sample ? sample->unread : "the file system delivers no data";
     if (!sample) return;
     set.n_read = sample->n_read;
     set.seconds = sample->seconds;
@@ -237,7 +237,7 @@ class FileQuestions {
   std::optional<Asked<FolderFacts>> checkpoints_{};
 };
 
-/// Names for node `number` to look up: those after it, and round.
+/// Names for node `number` to look up: those after it, cyclically.
 std::vector<std::string> names_for(const std::vector<std::string>& names, std::size_t number) {
   std::vector<std::string> others;
   for (std::size_t i = 1; i < names.size() && others.size() < most_names; ++i)

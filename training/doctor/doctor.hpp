@@ -1,5 +1,6 @@
-// The command `lockstep doctor`: what would keep a job from running, told before it runs.
-// Invariant: nothing is left behind, nothing hangs: each look that may never end has a limit, all together one minute.
+// The command `lockstep doctor`: reports what would stop a job, before it runs.
+// Invariant: nothing is left behind, nothing hangs: every question that may never be answered has a limit, one minute
+// all together.
 // Used by training/command.
 #pragma once
 

@@ -26,13 +26,14 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts, kernel, cpu_model, n_
                                                 data, val, checkpoints, launcher, obstacles, name, unresolved,
                                                 n_resolved, clock_low, clock_high)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Facts, host, launcher, launched_rank, launched_ranks, slurm_tasks,
-                                                pbs_lines, pbs_complaint, pmi, own_launcher, mpi_library, version, digest, libraries,
-                                                variables, limits, gpus, temporary, missing_temporary, has_node, node)
+                                                pbs_lines, pbs_complaint, pmi, own_launcher, mpi_library, version,
+                                                digest, libraries, variables, limits, gpus, temporary,
+                                                missing_temporary, has_node, node)
 
 namespace {
 
-// Whether each fraction in `json` fits an int: to take a larger one for an int is undefined. Large
-// whole numbers are none.
+// Whether each fraction in `json` fits an int: converting a larger one is undefined behaviour. Large integers are not
+// fractions.
 bool is_in_range(const nlohmann::json& json) {
   if (json.is_number_float()) return std::abs(json.get<double>()) < std::numeric_limits<int>::max();
   return !json.is_structured() || std::ranges::all_of(json, is_in_range);
@@ -47,10 +48,10 @@ std::string to_text(const Facts& facts) {
 Facts facts_from_text(std::string_view text) {
   try {
     const nlohmann::json json = nlohmann::json::parse(text);
-    if (!is_in_range(json)) core::fail_system("what a rank tells of itself is not understood: a number is too large");
+    if (!is_in_range(json)) core::fail_system("cannot read the facts of a rank: a number is too large");
     return json.get<Facts>();
   } catch (const nlohmann::json::exception& error) {
-    core::fail_system(std::string{"what a rank tells of itself is not understood: "} + error.what());
+    core::fail_system(std::string{"cannot read the facts of a rank: "} + error.what());
   }
 }
 

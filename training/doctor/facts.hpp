@@ -1,5 +1,5 @@
-// What one rank knows of itself and, if it is the first of its node, of the node: plain data that travels to rank 0.
-// Invariant: nothing is judged here; what is unknown has the value a member is declared with.
+// The facts of one rank and, if it is the first of its node, of the node: plain data that travels to rank 0.
+// Invariant: nothing is judged here; unknown members keep their declared values.
 // Used by collect.cpp and the probes, which fill it, and by the checks.
 #pragma once
 
@@ -43,7 +43,7 @@ struct SeenGpu {
   bool operator==(const SeenGpu&) const = default;
 };
 
-/// GPUs that a rank may train on, as runtime/gpu.hpp has them; none, and why, of a program that cannot train there.
+/// GPUs that a rank may train on, from runtime/gpu.hpp; none, with the reason, if a program cannot train there.
 struct GpuFacts {
   std::vector<SeenGpu> seen{};
   std::string obstacle{};
@@ -153,8 +153,8 @@ struct Facts {
 
 /// One line of JSON.
 [[nodiscard]] std::string to_text(const Facts& facts);
-/// What to_text() gave, maybe that of another version: what is missing is unknown. Throws core::Error (system) if it is
-/// no such text.
+/// Reads the result of to_text(), perhaps of another version: what is missing is unknown. Throws core::Error (system)
+/// for other text.
 [[nodiscard]] Facts facts_from_text(std::string_view text);
 
 }  // namespace lockstep::training::doctor

@@ -43,12 +43,12 @@ void require_whole(const std::string& folder, const data::Manifest& manifest, Se
     const io::File file{(fs::path{folder} / entry.file).string()};
     if (const auto wrong = data::examine_size(file, entry.bytes))
       core::fail_usage({.what = fmt::format("'{}': {}", file.path(), *wrong),
-                        .fix = "lockstep shard verify names all that is wrong; make the set again, or copy it anew"});
+                        .fix = "lockstep shard verify names all damage; make the set again, or copy it again"});
     ++facts.n_looked;
   }
 }
 
-/// Whether the first byte of a piece is in memory already; nothing if the file system does not tell.
+/// Whether the first byte of a piece is in memory already; nothing if the file system does not report it.
 std::optional<bool> is_cached(int file, std::uint64_t at) {
   char byte = 0;
   iovec to{.iov_base = &byte, .iov_len = 1};
@@ -56,7 +56,7 @@ std::optional<bool> is_cached(int file, std::uint64_t at) {
   return errno == EAGAIN ? std::optional{false} : std::nullopt;
 }
 
-/// Pieces that were looked at before they were read.
+/// Pieces that were checked before they were read.
 struct Looked {
   std::uint64_t n = 0;
   std::uint64_t n_cached = 0;
@@ -72,7 +72,7 @@ void look(int file, std::uint64_t bytes, Looked& looked) {
   }
 }
 
-/// Adds what reading one shard takes; false once there is enough.
+/// Adds the time to read one shard; false once there is enough.
 bool read_shard(const std::string& path, std::vector<std::byte>& buffer, Looked& looked, SetFacts& facts) {
   const io::File file{path};
   file.drop_cache();
@@ -90,7 +90,7 @@ bool read_shard(const std::string& path, std::vector<std::byte>& buffer, Looked&
   return facts.n_read < most_read.value && facts.seconds < reading.value;
 }
 
-/// `folder`, or the nearest above it that is there.
+/// `folder`, or its nearest existing parent.
 fs::path nearest(const std::string& folder) {
   std::error_code error;
   fs::path path = fs::absolute(folder, error);
@@ -112,7 +112,7 @@ std::string lock_with_fcntl(int file) {
   return outcome_of(fcntl(file, F_SETLK, &whole));
 }
 
-/// Empty if a file of some size gets to the disk; also tells of quotas.
+/// Empty if a file of some size reaches the disk; also detects quotas.
 std::string write_probe(int file) {
   const std::vector<std::byte> content(probe_bytes, std::byte{1});
   std::size_t n_written = 0;
@@ -196,7 +196,7 @@ FolderFacts use_folder(const std::string& folder) {
   }
   std::error_code error;
   if (!fs::is_directory(path, error))
-    facts.complaint = "it is no folder";
+    facts.complaint = "it is not a folder";
   else
     try_file(facts);
   return facts;

@@ -53,7 +53,7 @@ std::string describe(const Placed<std::string>& values) {
 }
 
 Finding merge(Placed<Finding> findings) {
-  if (findings.empty()) return skip("there is nothing to look at");
+  if (findings.empty()) return skip("there is nothing to check");
   std::ranges::stable_sort(findings, std::ranges::greater{}, [](const auto& entry) { return entry.second.verdict; });
   const Finding& worst = findings.front().second;
   Placed<std::string> seen;

@@ -1,5 +1,5 @@
-// What a check of `lockstep doctor` says.
-// Invariant: what is not ok has a fix; what could not be looked at is skipped, and `seen` says why.
+// The result of a check of `lockstep doctor`.
+// Invariant: every result that is not ok has a fix; a check that cannot be made is skipped, and `seen` says why.
 // Used by the checks and by the report.
 #pragma once
 
@@ -33,14 +33,14 @@ struct Finding {
 /// "not checked: " and why.
 [[nodiscard]] Finding skip(std::string_view why);
 
-/// Something of a node or rank, by the name of where it is.
+/// A value of a node or rank, with the name of its place.
 template <class Value>
 using Placed = std::vector<std::pair<std::string, Value>>;
 
 /// "always" if all have it; else "always on a, b; never on c, d, e and 5 others". Of many values the first few.
 [[nodiscard]] std::string describe(const Placed<std::string>& values);
 
-/// One of all: the worst verdict and its fix; what was seen, by place where that differs, the worst first.
+/// One finding for all: the worst verdict and its fix; what was seen, by place if that differs, the worst first.
 [[nodiscard]] Finding merge(Placed<Finding> findings);
 
 }  // namespace lockstep::training::doctor

@@ -11,7 +11,7 @@
 namespace lockstep::training::doctor {
 namespace {
 
-/// Of the library that this program was linked with, if it was: so no header of it is needed.
+/// From the linked library, if there is one: so none of its headers is needed.
 std::string cudnn_version() {
   auto* const ask = reinterpret_cast<std::size_t (*)()>(dlsym(RTLD_DEFAULT, "cudnnGetVersion"));
   return ask == nullptr ? "" : version_of_number(ask());
@@ -40,7 +40,7 @@ GpuFacts look_at_gpus() {
   if (const std::string_view lacking = nn::lacking_for_acceleration(); !facts.seen.empty() && !lacking.empty()) {
     facts.seen.clear();
     facts.obstacle = lacking;
-    facts.fix = "build it where cuDNN and its frontend are (INSTALL), or --device host";
+    facts.fix = "build it with cuDNN and its frontend (INSTALL), or use --device host";
   }
   return facts;
 }

@@ -1,5 +1,5 @@
-// What this process sees of GPUs, and which libraries for them it has loaded.
-// Invariant: takes no memory of a GPU; what it cannot find out is empty.
+// The GPUs that this process sees, and the libraries for them that it has loaded.
+// Invariant: takes no GPU memory; unknown members are empty.
 // Used by collect.cpp.
 #pragma once
 
@@ -9,7 +9,7 @@ namespace lockstep::training::doctor {
 
 [[nodiscard]] GpuFacts look_at_gpus();
 
-/// "9.19.0" of 91900, as cuDNN 9 and NCCL count.
+/// "9.19.0" for 91900, the numbering of cuDNN 9 and NCCL.
 [[nodiscard]] std::string version_of_number(std::uint64_t number);
 
 }  // namespace lockstep::training::doctor

@@ -1,4 +1,4 @@
-// All that rank 0 knows of a job when it judges: where ranks run, what each has told, and what is asked for.
+// Everything that rank 0 knows of a job when it judges: where ranks run, their facts, and the request.
 // Invariant: ranks and nodes are in order; there is at least one of each.
 // Used by the checks; made by collect.cpp, and by tests.
 #pragma once
@@ -38,7 +38,7 @@ struct Job {
 
   [[nodiscard]] int n_ranks() const noexcept { return static_cast<int>(ranks.size()); }
   [[nodiscard]] bool has_launcher() const noexcept { return !ranks.front().launcher.empty(); }
-  /// Of MPI's own: whether a launcher has started several processes, each of which is a job of one rank.
+  /// For MPI's own variables: whether a launcher has started several processes, each of which is a job of one rank.
   [[nodiscard]] bool is_singletons() const noexcept { return n_ranks() == 1 && ranks.front().launched_ranks > 1; }
   /// The first rank of each node.
   [[nodiscard]] std::vector<const Facts*> nodes() const;
@@ -48,7 +48,7 @@ struct Job {
 /// "rank 3 (node7)".
 [[nodiscard]] std::string name_rank(const Job& job, std::size_t rank);
 
-/// What `judge` says of each node, merged.
+/// The results of `judge` for each node, merged.
 template <class Judge>
 [[nodiscard]] Finding for_nodes(const Job& job, Judge judge) {
   Placed<Finding> findings;
@@ -56,7 +56,7 @@ template <class Judge>
   return merge(findings);
 }
 
-/// What `judge` says of each rank, merged by node where ranks of a node agree.
+/// The results of `judge` for each rank, merged by node if ranks of a node agree.
 template <class Judge>
 [[nodiscard]] Finding for_ranks(const Job& job, Judge judge) {
   Placed<Finding> findings;
@@ -64,7 +64,7 @@ template <class Judge>
   return merge(findings);
 }
 
-/// Collective: the whole job at rank 0; elsewhere only the topology is of use.
+/// Collective: the whole job at rank 0; elsewhere only the topology is valid.
 [[nodiscard]] Job examine(const runtime::Communicator& world, const Request& request);
 
 }  // namespace lockstep::training::doctor

@@ -51,7 +51,7 @@ std::string make_token(const std::string& folder) {
   return file ? path : "";
 }
 
-/// Looks again and again, as file systems tell other nodes late; listing the folder makes NFS ask the server.
+/// Looks repeatedly, because file systems show files to other nodes late; listing the folder makes NFS ask the server.
 bool await_file(const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path{path}.parent_path();
   for (const core::Stopwatch watch; watch.elapsed() < meeting_limit;) {

@@ -1,5 +1,5 @@
-// What nodes find out about one another: clocks, names, and whether they see the same folder.
-// Invariant: every rank gets an answer within the limits of time; collectives are those of runtime::Communicator.
+// Facts that nodes learn about one another: clocks, names, and whether they see the same folder.
+// Invariant: every rank gets an answer within the time limits; collectives are those of runtime::Communicator.
 // Used by collect.cpp.
 #pragma once
 
@@ -18,7 +18,7 @@ struct Skew {
 };
 
 /// From rounds in which one clock was read between `sent` and `returned` of the other, all in seconds: the bounds that
-/// hold for all of them.
+/// hold for all rounds.
 struct Round {
   double sent = 0;
   double read = 0;
@@ -26,19 +26,19 @@ struct Round {
 };
 [[nodiscard]] Skew bound_skew(const std::vector<Round>& rounds);
 
-/// Collective: of each rank's clock against rank 0's; at rank 0.
+/// Collective: for each rank's clock against rank 0's; at rank 0.
 [[nodiscard]] std::vector<Skew> compare_clocks(const runtime::Communicator& world);
 
-/// Which of `names` the name service of this node does not know, each with the reason; nothing if it has not answered
-/// for all of them within the limit.
+/// The `names` that the name service of this node does not know, with the reasons; nothing if it has not answered for
+/// all within the limit.
 struct Resolved {
   int n = -1;
   std::vector<std::string> unresolved{};
 };
 [[nodiscard]] Resolved resolve(const std::vector<std::string>& names);
 
-/// Collective: rank 0 makes a file in `folder`, where it can, and each rank for which `looks` is true waits for it.
-/// What this rank has seen: "seen", "nothing to see", or why not. The file is removed.
+/// Collective: rank 0 makes a file in `folder`, if it can, and each rank for which `looks` is true waits for it.
+/// Returns what this rank has seen: "seen", "nothing to see", or why not. The file is removed.
 [[nodiscard]] std::string meet_in(const runtime::Communicator& world, const std::string& folder, bool looks);
 
 }  // namespace lockstep::training::doctor

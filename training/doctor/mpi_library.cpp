@@ -14,7 +14,7 @@ struct KnownMpi {
   std::string_view word;  ///< of what it says of itself
   MpiFamily family;
 };
-/// What is more special first: all of MPICH's descendants may name it, too.
+/// Special ones first: all descendants of MPICH may name it, too.
 constexpr std::array<KnownMpi, 6> known_mpis{{{"Open MPI", MpiFamily::open_mpi},
                                               {"CRAY MPICH", MpiFamily::cray_mpich},
                                               {"Cray MPICH", MpiFamily::cray_mpich},
@@ -36,7 +36,7 @@ bool has_loaded(const Facts& facts, std::string_view beginning) {
   return std::ranges::any_of(facts.libraries, [&](const Library& l) { return l.name.starts_with(beginning); });
 }
 
-/// Of a list that begins with '^' everything else is meant.
+/// A list that begins with '^' means everything else.
 bool is_choice(const std::string& list) { return !list.empty() && list.front() != '^'; }
 
 /// Whether a list of UCX_TLS has a transport of a fabric: "rc_x", "dc", "ud_verbs", "ib", "all".
@@ -96,7 +96,7 @@ std::string name_mpi(std::string_view library) {
   name.erase(end == name.npos ? 0 : end + 1);
   const auto is_double = [](char a, char b) { return a == ' ' && b == ' '; };
   name.erase(std::unique(name.begin(), name.end(), is_double), name.end());
-  return name.empty() ? "an MPI without a name" : name;
+  return name.empty() ? "an unknown MPI" : name;
 }
 
 MpiFamily find_family(std::string_view library) noexcept {

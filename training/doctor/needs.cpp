@@ -21,10 +21,10 @@ namespace lockstep::training::doctor {
 namespace {
 
 [[noreturn]] void fail_ids(const Recipe& recipe) {
-  core::fail_usage({.what = "how many users and items the set has is only known after it has been read",
+  core::fail_usage({.what = "the numbers of users and items are known only after the set has been read",
                     .where = recipe.name,
                     .expected = "both as keys of the recipe",
-                    .fix = "lockstep train --dry-run reads the set and tells what the run needs"});
+                    .fix = "run lockstep train --dry-run, which reads the set and reports the need"});
 }
 
 DataInfo info_of_set(const Recipe& recipe) {
@@ -44,7 +44,7 @@ DataInfo info_of_synthetic(const Recipe& recipe) {
           .n_samples = split == splits.end() ? 0 : split->n_samples};
 }
 
-/// Of a node's GPUs the smallest: on rank 0's node as it is now, on others as it is when nobody uses it.
+/// The smallest GPU of a node: on rank 0's node with its present free memory, on others with all of it.
 GpuRoom room_on(const Job& job, int node, std::uint64_t left_for_first) {
   std::uint64_t memory = node == job.topology.places.front().node ? left_for_first : unlimited;
   std::set<std::string> gpus;

@@ -1,5 +1,5 @@
-// What a training of --recipe will take, before it runs.
-// Invariant: planned as `lockstep train --dry-run` does it; nothing is read of the set but its manifest.
+// The needs of a training of --recipe, before it runs.
+// Invariant: planned like `lockstep train --dry-run`; only the manifest of the set is read.
 // Used by collect.cpp.
 #pragma once
 
@@ -7,10 +7,10 @@
 
 namespace lockstep::training::doctor {
 
-/// Reads the recipe that `request` names, if it names one. Throws core::Error (usage).
+/// Reads the recipe of `request`, if it has one. Throws core::Error (usage).
 void resolve(Request& request);
 
-/// Fills in `job.need`, for the ranks and nodes there are, or `job.misfit`.
+/// Fills in `job.need` for the present ranks and nodes, or `job.misfit`.
 void reckon(Job& job);
 
 }  // namespace lockstep::training::doctor

@@ -1,5 +1,5 @@
-// What is told of all checks: a table for people, a document for programs.
-// Invariant: both tell the same, in the order of the checks.
+// The report of all checks: a table for people, a document for programs.
+// Invariant: both have the same content, in the order of the checks.
 // Used by doctor.cpp and by tests.
 #pragma once
 
@@ -25,7 +25,7 @@ struct Judged {
 /// The table, and its last line, "31 checks: 20 ok, 2 notes, 1 warning, 0 would fail, 8 not checked".
 [[nodiscard]] std::string describe(const std::vector<Judged>& all);
 
-/// As share/schemas/doctor-1.schema.json has it.
+/// As in share/schemas/doctor-1.schema.json.
 [[nodiscard]] std::string to_json(const std::vector<Judged>& all, const Job& job);
 
 }  // namespace lockstep::training::doctor

@@ -1,5 +1,5 @@
-// What `lockstep doctor` is asked for.
-// Invariant: members are named as the flags.
+// The command line of `lockstep doctor`.
+// Invariant: members are named like the flags.
 // Used by all of training/doctor.
 #pragma once
 

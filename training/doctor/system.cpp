@@ -53,12 +53,12 @@ void add_verbs(const fs::path& root, std::vector<Port>& ports) {
       ports.push_back(read_verbs_port(adapters / device / "ports" / number, device, number));
 }
 
-/// What an interface of the network says in Mb/s; -1 where it has no link.
+/// The speed of a network interface in Mb/s; -1 without a link.
 double interface_gbps(const fs::path& interface) {
   return std::max(0.0, number_in(first_line(interface / "speed")).value_or(0)) / 1000;
 }
 
-/// Slingshot adapters: whether they are up is told by their interface of the network.
+/// Slingshot adapters: their network interface shows whether they are up.
 void add_slingshot(const fs::path& root, std::vector<Port>& ports) {
   for (const std::string& device : names_in(root / "sys/class/cxi")) {
     Port port{.name = device, .kind = "Slingshot"};
@@ -71,7 +71,7 @@ void add_slingshot(const fs::path& root, std::vector<Port>& ports) {
   }
 }
 
-/// Those that stand for a device: not bridges and what containers have.
+/// Interfaces that stand for a device: not bridges and those of containers.
 void add_ethernet(const fs::path& root, std::vector<Port>& ports) {
   const fs::path interfaces = root / "sys/class/net";
   for (const std::string& name : names_in(interfaces)) {
@@ -110,7 +110,7 @@ std::optional<double> quota_of(const fs::path& group) {
   return std::nullopt;
 }
 
-/// The least of a group and those above it, which may not be there in a container: its own is then the top.
+/// The minimum over a group and its parents, which a container may not see: then its own group is the top.
 double least_quota(const fs::path& mount, fs::path group) {
   double least = std::numeric_limits<double>::infinity();
   for (;; group = group.parent_path()) {
@@ -134,7 +134,7 @@ struct FileSystem {
   std::string_view name;
   bool is_network;
 };
-/// As linux/magic.h and the file systems' own sources have them.
+/// From linux/magic.h and the sources of file systems.
 constexpr std::array<FileSystem, 17> file_systems{{{0x6969, "NFS", true},
                                                    {0x0BD00BD0, "Lustre", true},
                                                    {0x47504653, "GPFS", true},

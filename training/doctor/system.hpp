@@ -1,5 +1,5 @@
-// What /sys and /proc say of a node, read below any root: the system's own, or one made up by a test.
-// Invariant: a file that is not there, or says something else, leaves the answer unknown; nothing hangs.
+// Facts of a node from /sys and /proc, read below any root: the system's own, or one made up by a test.
+// Invariant: a file that is missing or has other content leaves the answer unknown; nothing hangs.
 // Used by collect.cpp.
 #pragma once
 
@@ -16,11 +16,11 @@ namespace lockstep::training::doctor {
 /// Empty if it cannot be read.
 [[nodiscard]] std::string first_line(const std::filesystem::path& file);
 
-/// Of /sys/class/infiniband, /sys/class/cxi and /sys/class/net: adapters with a link to others, by name. Ethernet
-/// interfaces that are down are left out.
+/// From /sys/class/infiniband, /sys/class/cxi and /sys/class/net: network adapters by name. Ethernet interfaces that
+/// are down are left out.
 [[nodiscard]] std::vector<Port> read_ports(const std::filesystem::path& root);
 
-/// Models of the NVIDIA devices, as the driver names them; "NVIDIA device" where only /dev tells of one.
+/// Models of the NVIDIA devices, from the driver; "NVIDIA device" if only /dev shows one.
 [[nodiscard]] std::vector<std::string> read_gpus(const std::filesystem::path& root);
 
 /// Frequency governors of all processors, each once.
@@ -33,14 +33,14 @@ namespace lockstep::training::doctor {
 [[nodiscard]] int read_numa_balancing(const std::filesystem::path& root);
 [[nodiscard]] int count_numa_nodes(const std::filesystem::path& root);
 
-/// Processors that the control groups of this process, of version 1 or 2, may use; 0: no limit.
+/// Processors that the control groups of this process, version 1 or 2, allow; 0: no limit.
 [[nodiscard]] double read_cpu_quota(const std::filesystem::path& root);
 
-/// Of the text of /proc/PID/maps: files of shared libraries that matter to a job, each once, sorted by name. Without
+/// From the text of /proc/PID/maps: files of shared libraries that matter to a job, each once, sorted by name. Without
 /// size and time.
 [[nodiscard]] std::vector<Library> find_libraries(std::string_view maps);
 
-/// File system by the number that statfs() gives: "Lustre", "NFS", "tmpfs"; "type 0x1234" if it is no known one.
+/// The file system with the number that statfs() returns: "Lustre", "NFS", "tmpfs"; "type 0x1234" if it is unknown.
 [[nodiscard]] std::string name_file_system(long type);
 /// Whether it is on other machines.
 [[nodiscard]] bool is_network_file_system(long type) noexcept;

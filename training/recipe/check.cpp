@@ -49,15 +49,15 @@ std::uint64_t largest_divisor(std::uint64_t n, std::uint64_t most) {
 
 void Check::parts() const {
   if (r_.batch % r_.accumulate != 0)
-    fail(fmt::format("a batch of {} does not fall into {} equal parts", r_.batch, r_.accumulate), "accumulate",
+    fail(fmt::format("a batch of {} cannot be divided into {} equal parts", r_.batch, r_.accumulate), "accumulate",
          fmt::format("a divisor of the batch, {}", r_.batch),
          fmt::format("--accumulate {}", largest_divisor(r_.batch, r_.accumulate)));
   if (!std::has_single_bit(r_.lanes))
-    fail(fmt::format("{} lanes make no binary tree", r_.lanes), "lanes", "a power of two: 1, 2, 4, 8, ...",
+    fail(fmt::format("{} lanes do not form a binary tree", r_.lanes), "lanes", "a power of two: 1, 2, 4, 8, ...",
          fmt::format("--lanes {}", std::bit_floor(r_.lanes)));
   const std::uint64_t part = r_.batch / r_.accumulate;
   if (r_.deterministic && part % r_.lanes != 0)
-    fail(fmt::format("{} samples do not fall into {} equal lanes", part, r_.lanes), "lanes",
+    fail(fmt::format("{} samples cannot be divided into {} equal lanes", part, r_.lanes), "lanes",
          fmt::format("lanes that divide {}", r_.accumulate > 1 ? "batch / accumulate" : "the batch"),
          fmt::format("--lanes {}, or --batch {}", std::gcd(part, r_.lanes),
                      (part / r_.lanes + 1) * r_.lanes * r_.accumulate));
@@ -70,7 +70,7 @@ void Check::groups() const {
   std::string whole = fmt::format("the batch of {}", r_.batch);
   if (r_.accumulate > 1) whole += fmt::format(" in {} parts", r_.accumulate);
   if (r_.deterministic) whole += fmt::format(" in {} lanes", r_.lanes);
-  fail(fmt::format("groups of {} samples do not fill {}", r_.bn_group, whole), "bn-group",
+  fail(fmt::format("groups of {} samples do not divide {}", r_.bn_group, whole), "bn-group",
        fmt::format("a divisor of {}", part),
        fmt::format("--bn-group {}, or --batch {}", largest_divisor(part, r_.bn_group),
                    (part / r_.bn_group + 1) * r_.bn_group * (r_.batch / part)));
@@ -81,8 +81,8 @@ void Check::loss() const {
   const bool is_of_classes = model.loss == "cross_entropy";
   if (r_.loss == model.loss || (is_of_classes && r_.loss == "nll")) return;
   // Of a single output the softmax is 1: the tutorial's toy has a cross entropy of 0 and learns nothing.
-  fail(fmt::format("the loss {} does not train the model {}", r_.loss, r_.model), "loss",
-       is_of_classes ? "cross_entropy or nll, as its outputs are classes" : "mse, as its outputs are numbers",
+  fail(fmt::format("the loss {} does not fit the model {}", r_.loss, r_.model), "loss",
+       is_of_classes ? "cross_entropy or nll, because its outputs are classes" : "mse, because its outputs are numbers",
        "leave loss out");
 }
 
@@ -94,9 +94,9 @@ void Check::optimizer() const {
 
 void Check::schedule() const {
   if (r_.min_lr > r_.lr)
-    fail(fmt::format("a learning rate that ends at {} begins at {}", r_.min_lr, r_.lr), "min-lr", "at most lr");
+    fail(fmt::format("the learning rate would end at {}, but begins at {}", r_.min_lr, r_.lr), "min-lr", "at most lr");
   if (r_.schedule == "multistep" && r_.milestones.empty())
-    fail("no milestones", "schedule", "milestones beside schedule multistep, such as [30, 60, 80]");
+    fail("no milestones", "schedule", "milestones for schedule multistep, such as [30, 60, 80]");
   const auto is_out_of_order = [](const Length& a, const Length& b) { return a.unit != b.unit || a.value >= b.value; };
   if (std::adjacent_find(r_.milestones.begin(), r_.milestones.end(), is_out_of_order) != r_.milestones.end())
     fail("milestones that do not ascend", "milestones", "one after the other, all in epochs or all in samples");
@@ -134,7 +134,7 @@ void require_data(const Recipe& recipe) {
   core::fail_usage({.what = fmt::format("{} has no data to train on", recipe.name),
                     .where = "--data",
                     .expected = "a folder of shards, or --synthetic for samples made from the seed",
-                    .fix = "lockstep shard import makes a set of what you have; --help of it says how"});
+                    .fix = "lockstep shard import makes a set from your data (lockstep shard import --help)"});
 }
 
 }  // namespace lockstep::training

@@ -11,8 +11,8 @@
 namespace lockstep::training {
 namespace {
 
-/// Nothing if groups and the ranks' parts of a batch do not fit. A group of several ranks is a slice of the batch too:
-/// it would span parts that each of them computes one after another, if there were more than one.
+/// Nothing if groups and the ranks' parts of a batch do not fit. A group over several ranks is a slice of the batch,
+/// too: it would span parts that each rank computes one after another, if there were more than one.
 std::optional<std::uint64_t> find_ranks_of_group(const Recipe& recipe, std::uint64_t n_ranks) noexcept {
   if (recipe.bn_group == 0 || recipe.has_lanes()) return 1;
   if (recipe.batch % (n_ranks * recipe.accumulate * recipe.bn_group) == 0) return 1;
@@ -30,12 +30,12 @@ std::optional<std::uint64_t> find_ranks_of_group(const Recipe& recipe, std::uint
       {.what = spans_parts
                    ? fmt::format("groups of {} samples span parts of a batch that are computed one after another",
                                  recipe.bn_group)
-                   : fmt::format("groups of {} samples do not fill each rank's part of a batch of {}", recipe.bn_group,
-                                 recipe.batch),
+                   : fmt::format("groups of {} samples do not divide each rank's part of a batch of {}",
+                                 recipe.bn_group, recipe.batch),
        .where = spans_parts ? "bn-group, accumulate" : "bn-group",
-       .expected =
-           fmt::format("a divisor of {}, what each of {} ranks has at a time{}", part, n_ranks,
-                       recipe.accumulate > 1 ? "" : ", or what 2, 3, ... or all of them have, if it divides the batch"),
+       .expected = fmt::format(
+           "a divisor of {}, the samples that each of {} ranks has at a time{}", part, n_ranks,
+           recipe.accumulate > 1 ? "" : ", or the samples of 2, 3, ... or all ranks, if they divide the batch"),
        .fix = fmt::format("--batch {}{}", recipe.bn_group * parts, spans_parts ? ", or --accumulate 1" : "")});
 }
 
@@ -43,7 +43,7 @@ std::optional<std::uint64_t> find_ranks_of_group(const Recipe& recipe, std::uint
 
 void check_ranks(const Recipe& recipe, int n_ranks) {
   if (recipe.deterministic && recipe.order == "torch" && n_ranks > 1)
-    core::fail_usage({.what = "the order torch deals samples out by rank",
+    core::fail_usage({.what = "the order torch depends on the number of ranks",
                       .where = "order, deterministic",
                       .expected = "another order, or one rank",
                       .fix = "--order keyed"});

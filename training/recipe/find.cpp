@@ -21,7 +21,7 @@ std::vector<fs::path> recipe_folders() {
   std::vector<fs::path> folders;
   if (const char* const own = std::getenv("LOCKSTEP_RECIPES"); own != nullptr && *own != '\0') {
     if (std::error_code reason; !fs::is_directory(own, reason))
-      core::fail_usage({.what = fmt::format("'{}' is no folder", own),
+      core::fail_usage({.what = fmt::format("'{}' is not a folder", own),
                         .where = "LOCKSTEP_RECIPES",
                         .expected = "a folder of recipes, or nothing",
                         .fix = ""});

@@ -1,5 +1,5 @@
-// Recipes by name: where they lie, and what there is.
-// Invariant: of two recipes with one name, that of the user's folder counts, then the installed one.
+// Recipes by name: where they are, and which exist.
+// Invariant: of two recipes with one name, the one in the user's folder counts, then the installed one.
 // Used by the parts of training/recipe/recipe.
 #pragma once
 
@@ -16,14 +16,14 @@ struct ShippedRecipe {
 /// Of LOCKSTEP_RECIPES if set, of the installation, and of the source tree; sorted by name.
 [[nodiscard]] std::vector<ShippedRecipe> list_recipes();
 
-/// The path of a recipe by its name, or a path that ends in .toml as it is. Throws core::Error (usage) with the names
-/// there are.
+/// The path of a recipe by its name; a path that ends in .toml is returned as it is. Throws core::Error (usage) that
+/// lists the names.
 [[nodiscard]] std::string find_recipe(const std::string& word);
 
 /// Of a recipe file.
 [[nodiscard]] std::string read_recipe(const std::string& path);
 
-/// What the first line of a recipe, a comment, says.
+/// The text of a recipe's first line, a comment.
 [[nodiscard]] std::string summary_of(const std::string& text);
 
 }  // namespace lockstep::training

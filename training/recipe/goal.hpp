@@ -1,13 +1,13 @@
-// How much training a recipe comes to on the set there is.
+// The amount of training that a recipe asks for on a given set.
 // Invariant: the same on all ranks.
-// Used by the trainer and by what tells of a run.
+// Used by the trainer and by the reports of a run.
 #pragma once
 
 #include <cstdint>
 
 namespace lockstep::training {
 
-/// Where training is to end, by its length or a limit of steps, whichever comes first.
+/// Where training ends: by its length or by a limit of steps, whichever comes first.
 struct Goal {
   std::uint64_t n_epochs = 0;   ///< the last one may be in part
   std::uint64_t n_samples = 0;  ///< of all epochs together, in whole batches

@@ -1,4 +1,4 @@
-// The keys of a recipe: one table, from which come file, flags, help and --print-config.
+// The keys of a recipe: one table for file, flags, help and --print-config.
 // Invariant: names are unique; a key's default is the member's in Recipe{}.
 // Used by the parts of training/recipe/recipe.
 #pragma once
@@ -26,7 +26,7 @@ inline constexpr std::array<Section, 6> all_sections{Section::model,     Section
 using Member = std::variant<bool Recipe::*, std::uint64_t Recipe::*, int Recipe::*, double Recipe::*,
                             std::string Recipe::*, Length Recipe::*, std::vector<Length> Recipe::*>;
 
-/// Of whole numbers at most 2^53, so that they are exact wherever they are written.
+/// For whole numbers at most 2^53, so that they are exact in any format.
 inline constexpr double most_count = 9007199254740992.0;
 
 struct Range {
@@ -38,7 +38,7 @@ struct Range {
   [[nodiscard]] bool has(double value) const noexcept;  ///< false for NaN
 };
 
-/// What a text must be beyond its words, if it has any.
+/// A rule for a text, besides its words, if it has any.
 enum class TextRule { not_empty, any, augmentation };
 
 /// A key goes with some words of another key: momentum with the optimizers sgd and lars.
@@ -66,7 +66,7 @@ struct Key {
 [[nodiscard]] std::optional<std::size_t> find_key(std::string_view name) noexcept;
 [[nodiscard]] std::vector<std::string> key_names();
 
-/// The condition that `recipe` does not meet, so that `key` has no effect; nullptr if it has one.
+/// The condition that `recipe` does not meet, so that `key` has no effect; nullptr if it has an effect.
 [[nodiscard]] const Use* find_misfit(const Key& key, const Recipe& recipe);
 
 }  // namespace lockstep::training

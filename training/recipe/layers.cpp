@@ -17,7 +17,7 @@ std::string fix_of(const std::string& key) {
   std::string kebab = key;
   std::replace(kebab.begin(), kebab.end(), '_', '-');
   if (std::ranges::find(words_of_runs, kebab) != words_of_runs.end())
-    return fmt::format("it is of a run, not of a recipe: --{} on the command line", kebab);
+    return fmt::format("it belongs to a run, not to a recipe: use --{} on the command line", kebab);
   std::vector<std::string> foreign;
   for (const ForeignWord& word : foreign_words) foreign.emplace_back(word.name);
   const auto near_foreign = core::near_miss(kebab, foreign);
@@ -78,12 +78,12 @@ void Layers::make_void(std::string_view name, const Setting& by) {
   Origin& before = resolved_.origins[index];
   if (!is_set(key, resolved_.recipe)) return;
   if (before.is_given && before.layer == by.origin.layer)
-    fail_both(before, by.origin, fmt::format("{} and {} stand instead of one another", name, by.key));
+    fail_both(before, by.origin, fmt::format("{} and {} exclude each other", name, by.key));
   unset(key, resolved_.recipe);
   before = {by.origin.layer, fmt::format("because of {}", by.key), by.origin.where, false};
 }
 
-// Whether `name` was left to follow from `selector`.
+// Whether `name` was left to be derived from `selector`.
 bool Layers::follow(std::string_view name, std::string_view selector) {
   Origin& own = resolved_.origins[*find_key(name)];
   if (own.is_given) return false;
@@ -124,7 +124,7 @@ void Layers::settle_unused() {
       core::fail_usage({.what = fmt::format("{} has no effect where {} is {}", key.name, misfit->selector,
                                             to_word(all_keys()[selector], resolved_.recipe)),
                         .where = own.where,
-                        .expected = fmt::format("it goes with {}: {}", misfit->selector, listed(misfit->words)),
+                        .expected = fmt::format("use it only with {}: {}", misfit->selector, listed(misfit->words)),
                         .fix = "leave it out"});
     copy_value(key, defaults, resolved_.recipe);
     own = {};

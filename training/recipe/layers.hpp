@@ -1,5 +1,5 @@
-// Settings put on top of one another: defaults, recipe file, command line.
-// Invariant: the order of settings within a layer does not matter; nothing that was written is silently without effect.
+// Puts settings on top of one another: defaults, recipe file, command line.
+// Invariant: the order of settings within a layer does not matter; no written setting is silently ignored.
 // Used by the parts of training/recipe/recipe.
 #pragma once
 
@@ -13,15 +13,15 @@ namespace lockstep::training {
 
 class Layers {
  public:
-  /// `path`: of the recipe file; its stem is the name if no other is given.
+  /// `path` of the recipe file; its stem is the name if no other is given.
   explicit Layers(std::string path);
 
-  /// Settings of one layer, and of no lower one than before. Throws core::Error (usage) for a key that is unknown,
-  /// given twice, or given together with the one it stands instead of, and for a value that does not fit.
+  /// Applies settings of one layer, which is not lower than the previous one. Throws core::Error (usage) for a key that
+  /// is unknown, given twice, or given together with one that excludes it, and for a value that does not fit.
   void put(const std::vector<Setting>& settings);
 
-  /// Fills in what follows from model and optimizer; then keys without effect go back to their defaults, or are refused
-  /// if they were given in the layer of what makes them so, or later. Throws as check_recipe().
+  /// Fills in what follows from model and optimizer; then keys without effect return to their defaults, or are refused
+  /// if they were given in the layer that makes them ineffective, or later. Throws like check_recipe().
   [[nodiscard]] ResolvedRecipe resolve() &&;
 
  private:

@@ -41,7 +41,7 @@ void declare_arch(core::Flags& flags, RecipeWords& words) {
   });
 }
 
-// The tutorials' other flags are no keys here; the refusal says what is.
+// The tutorials' other flags are not keys here; the refusal names ours.
 void declare_foreign(core::Flags& flags, RecipeWords& words) {
   for (const ForeignWord& word : foreign_words) {
     std::string spelling{word.name};

@@ -1,5 +1,6 @@
-// A training run as plain data, and its way there from defaults, recipe file and command line.
-// Invariant: a resolved recipe does not contradict itself; what it does not use has the default; no rank count enters.
+// A training run as plain data, made from defaults, recipe file and command line.
+// Invariant: a resolved recipe does not contradict itself; unused keys have their defaults; the rank count is not part
+// of it.
 // Used by `lockstep train`; keys.cpp is the one table of its keys.
 #pragma once
 
@@ -18,7 +19,7 @@ struct Length {
   double value = 0;
   Unit unit = Unit::epochs;
 
-  /// In whole samples, where an epoch has `n_epoch_samples`; of time there are none.
+  /// In whole samples, with `n_epoch_samples` per epoch; none for a time.
   [[nodiscard]] std::uint64_t samples(std::uint64_t n_epoch_samples) const noexcept;
   bool operator==(const Length&) const = default;
 };
@@ -92,13 +93,13 @@ struct Recipe {
   bool is_on_device = false;  ///< no key, but found: on devices bits are the same from run to run only
   int threads = 0;            ///< of a rank; 0: its share of the cores
 
-  /// Whether a batch is cut into lanes, so that bits do not depend on the number of ranks.
+  /// Whether a batch is divided into lanes, so that bits do not depend on the number of ranks.
   [[nodiscard]] bool has_lanes() const noexcept { return deterministic && !is_on_device; }
 
   bool operator==(const Recipe&) const = default;
 };
 
-/// A recipe and where each of its values comes from, in the order of all_keys().
+/// A recipe and the origin of each of its values, in the order of all_keys().
 struct ResolvedRecipe {
   std::string path{};  ///< of its file
   Recipe recipe{};
@@ -114,26 +115,26 @@ struct RecipeWords {
 
 /// Declares a flag for each key; parsing fills `words`, which must outlive `flags`.
 void declare_keys(core::Flags& flags, RecipeWords& words);
-/// Declares RECIPE and the numbers after it, too.
+/// Also declares RECIPE and the numbers after it.
 void declare_recipe(core::Flags& flags, RecipeWords& words);
 
-/// Reads the recipe file and puts defaults, file and command line together. Throws core::Error (usage) that names flag,
-/// or file, line and column.
+/// Reads the recipe file and merges defaults, file and command line. Throws core::Error (usage) that names flag, or
+/// file, line and column.
 [[nodiscard]] ResolvedRecipe resolve_recipe(const RecipeWords& words);
 
-/// The same of a recipe's text; `file` is what messages call it.
+/// Likewise for a recipe's text; messages call it `file`.
 [[nodiscard]] ResolvedRecipe resolve_text(std::string_view text, const std::string& file, const RecipeWords& words);
 
-/// The recipe as TOML, each value with its origin as a comment; read as a recipe it gives the same Recipe.
+/// The recipe as TOML, with the origin of each value as a comment; reading it gives the same Recipe.
 [[nodiscard]] std::string print_config(const ResolvedRecipe& resolved);
 
 /// The recipe as the text of a JSON object, for run.json.
 [[nodiscard]] std::string recipe_json(const Recipe& recipe);
 
-/// What `lockstep train --help` says of examples, recipes and keys.
+/// The part of `lockstep train --help` about examples, recipes and keys.
 [[nodiscard]] std::string recipe_help();
 
-/// Throws core::Error (usage) if the recipe names no data to train on. The only check that resolving leaves out.
+/// Throws core::Error (usage) if the recipe names no data to train on. Resolving leaves out only this check.
 void require_data(const Recipe& recipe);
 
 }  // namespace lockstep::training

@@ -18,12 +18,15 @@ std::string_view name(SameBits same_bits) noexcept {
 
 ResumePromise resume_promise(const Recipe& recipe, int n_ranks) {
   if (!recipe.deterministic)
-    return {SameBits::none, "the same but for the order of sums; --deterministic gives the same bits"};
-  const std::string as_many = fmt::format("the same bits on {} rank{}", n_ranks, n_ranks == 1 ? "" : "s");
-  if (recipe.is_on_device) return {SameBits::same_ranks, as_many + " with GPUs of the same kind"};
-  if (other_ranks(recipe, n_ranks) == 0) return {SameBits::same_ranks, as_many};
+    return {SameBits::none,
+            "may differ in the last bits from an uninterrupted run, because the order of sums is not fixed; "
+            "--deterministic makes it bit-identical"};
+  constexpr std::string_view identical = "bit-identical to an uninterrupted run, ";
+  const std::string only = fmt::format("{}but only on {} rank{}", identical, n_ranks, n_ranks == 1 ? "" : "s");
+  if (recipe.is_on_device) return {SameBits::same_ranks, only + " with GPUs of the same kind"};
+  if (other_ranks(recipe, n_ranks) == 0) return {SameBits::same_ranks, only};
   return {SameBits::any_ranks,
-          fmt::format("the same bits on any number of ranks that divides its {} lanes", recipe.lanes)};
+          fmt::format("{}on any number of ranks that divides the {} lanes", identical, recipe.lanes)};
 }
 
 int other_ranks(const Recipe& recipe, int n_ranks) {

@@ -1,5 +1,5 @@
-// What a resumed run has in common with one that was never interrupted.
-// Invariant: a pure function of recipe and rank count; the tests of resuming hold runs to it.
+// Whether a resumed run is bit-identical to an uninterrupted one, and on which numbers of ranks.
+// Invariant: a pure function of recipe and rank count; the tests of resuming check runs against it.
 // Used by the start of a run, run.json and --verify-resume.
 #pragma once
 
@@ -10,23 +10,23 @@
 
 namespace lockstep::training {
 
-/// On which numbers of ranks a resumed run ends with the same bits.
+/// On which numbers of ranks a resumed run is bit-identical.
 enum class SameBits {
-  any_ranks,   ///< any to which the recipe can be dealt
-  same_ranks,  ///< that of the first part alone
-  none,        ///< sums are made in another order
+  any_ranks,   ///< on any number that the recipe can be divided among
+  same_ranks,  ///< only on the number of the interrupted run
+  none,        ///< on none: the order of sums is not fixed
 };
 [[nodiscard]] std::string_view name(SameBits same_bits) noexcept;
 
 struct ResumePromise {
   SameBits same_bits = SameBits::none;
-  std::string text{};  ///< for users: "the same bits on any number of ranks that divides its 8 lanes"
+  std::string text{};  ///< for users: "bit-identical to an uninterrupted run, but only on 4 ranks"
 };
 
 [[nodiscard]] ResumePromise resume_promise(const Recipe& recipe, int n_ranks);
 
-/// Returns another number of ranks that gives the same bits: the most that are fewer, else the fewest that are more;
-/// 0 if there is none. Takes the recipe as deterministic.
+/// Returns another number of ranks with the same bits: the largest smaller one, else the smallest larger one; 0 if
+/// there is none. Assumes that the recipe is deterministic.
 [[nodiscard]] int other_ranks(const Recipe& recipe, int n_ranks);
 
 }  // namespace lockstep::training

@@ -1,5 +1,5 @@
-// One value of a recipe as somebody wrote it, and where.
-// Invariant: the text is all a key needs to parse its value, whether it stood in a file or on the command line.
+// One value of a recipe as written, with its place.
+// Invariant: the text is all that a key needs to parse its value, from a file or from the command line.
 // Used by the parts of training/recipe/recipe.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace lockstep::training {
 
-/// What was written: `word` on the command line, where all is text; else the types of TOML.
+/// How it was written: `word` on the command line, where everything is text; otherwise the types of TOML.
 enum class Form { word, boolean, integer, real, text, list, nested_list, table, date };
 
 /// Later layers count.

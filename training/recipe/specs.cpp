@@ -9,7 +9,7 @@
 namespace lockstep::training {
 namespace {
 
-/// More than any training sees, where the product is more.
+/// More than any training sees, if the product is more.
 std::uint64_t product(std::uint64_t a, std::uint64_t b) noexcept {
   constexpr std::uint64_t most = std::uint64_t{1} << 62;
   return b > 0 && a > most / b ? most : a * b;

@@ -1,5 +1,5 @@
-// What a recipe means to the folders of src/.
-// Invariant: pure; the recipe has been resolved.
+// Translates a recipe into the types of src/.
+// Invariant: pure; the recipe is resolved.
 // Used by `lockstep train`.
 #pragma once
 
@@ -17,19 +17,18 @@ namespace lockstep::training {
 
 [[nodiscard]] optim::OptimizerSpec optimizer_spec(const Recipe& recipe);
 
-/// Samples of the whole training, where an epoch has `n_epoch_samples`; max_steps does not enter.
+/// Samples of the whole training, with `n_epoch_samples` per epoch; max_steps does not count.
 [[nodiscard]] std::uint64_t total_samples(const Recipe& recipe, std::uint64_t n_epoch_samples) noexcept;
-/// Where training is to end, with epochs of `n_batches` batches: after a whole one, and at max_steps if it comes to
-/// that.
+/// Where training ends, with epochs of `n_batches` batches: after a whole one, and at max_steps if that comes first.
 [[nodiscard]] Goal goal_of(const Recipe& recipe, std::uint64_t n_epoch_samples, std::uint64_t n_batches) noexcept;
-/// The root of a loss that is a mean squared error, in the unit of the targets; nothing of any other loss.
+/// The root of a loss that is a mean squared error, in the unit of the targets; nothing for any other loss.
 [[nodiscard]] std::optional<double> rmse_of(const Recipe& recipe, double loss) noexcept;
 
 [[nodiscard]] optim::ScheduleSpec schedule_spec(const Recipe& recipe, std::uint64_t n_epoch_samples);
 
 [[nodiscard]] data::LoaderOptions loader_options(const Recipe& recipe, bool is_evaluation, int n_ranks);
 
-/// Of what `synthetic` makes: the kind that fits the model, and its options.
+/// The synthetic set: the kind that fits the model, and its options.
 [[nodiscard]] const data::Synthesizer& synthesizer_of(const Recipe& recipe);
 [[nodiscard]] data::SynthOptions synth_options(const Recipe& recipe) noexcept;
 

@@ -21,7 +21,7 @@ struct Written {
 
 Written read(const toml::node& node);
 
-// Of a list of numbers and texts: the items, separated by commas.
+// For a list of numbers and texts: the items, separated by commas.
 Written read(const toml::array& array) {
   std::vector<std::string> items;
   for (const toml::node& node : array) {
@@ -48,9 +48,9 @@ std::string where(const std::string& file, const toml::source_position& at) {
   return fmt::format("{}:{}:{}", file, at.line, at.column);
 }
 
-/// Walks over the text and refuses what no recipe needs before toml++ sees it: texts of several lines, tables,
-/// characters beyond ASCII but in comments and texts, and texts where none begins, as toml++ reads on in a word such
-/// as 1=2="x". Up to 3.4 some such characters are undefined behaviour there (its issues 190 and 295).
+/// Scans the text and refuses what no recipe needs before toml++ sees it: texts of several lines, tables, non-ASCII
+/// characters outside comments and texts, and quotes where no text begins, because toml++ reads on in a word such as
+/// 1=2="x". Up to 3.4 some such characters are undefined behaviour there (its issues 190 and 295).
 class Scan {
  public:
   Scan(std::string_view text, const std::string& file) : text_{text}, file_{file} {}
@@ -66,7 +66,7 @@ class Scan {
       else if (c == '{' || (c == '[' && begins_line()))
         fail("a table", "keys only; a recipe has no [sections]");
       else if (static_cast<unsigned char>(c) >= 0x80)
-        fail(core::name_of_first(text_.substr(at_)) + ", a character beyond ASCII outside of texts and comments",
+        fail(core::name_of_first(text_.substr(at_)) + ", a non-ASCII character outside texts and comments",
              "plain letters, and quotes as \" or '");
       else
         step_over(c);
@@ -85,10 +85,10 @@ class Scan {
   void step_over(char c) {
     if (c == '=' && brackets_ > 0) {
       at_ = array_at_;
-      fail("an array without its end", "values with commas between, and a ] behind the last");
+      fail("an array without an end", "values separated by commas, and a ] after the last");
     }
     if (c == '[' && brackets_ == 0) array_at_ = at_;
-    // Each dot of a key is a table within a table, and toml++ descends into them one by one.
+    // Each dot of a key is a table within a table, and toml++ recurses into them one by one.
     n_dots_ = c == '\n' ? 0 : n_dots_ + (c == '.' && !has_equals_ ? 1 : 0);
     if (n_dots_ > most_dots) fail(fmt::format("a key with more than {} dots", most_dots), "keys without dots");
     ++at_;
@@ -109,14 +109,14 @@ class Scan {
   }
 
   void skip_text(char quote) {
-    if (text_.substr(at_).starts_with(std::string(3, quote))) fail("a text of several lines", "texts of one line");
+    if (text_.substr(at_).starts_with(std::string(3, quote))) fail("a text of several lines", "a text on one line");
     if (!text_may_begin_) fail("a quote where no text begins", "texts that begin and end with a quote");
     const std::size_t begin = at_, end = end_of_line();
     for (++at_; at_ < end && text_[at_] != quote; ++at_)
       if (quote == '"' && text_[at_] == '\\') ++at_;
     if (at_ >= end) {
       at_ = begin;
-      fail("a text without its end", fmt::format("a {} behind it, on the same line", quote));
+      fail("a text without an end", fmt::format("a {} after it, on the same line", quote));
     }
     ++at_;
     text_may_begin_ = false;
@@ -144,7 +144,7 @@ class Scan {
   bool text_may_begin_ = true;
 };
 
-/// "texts go in quotes: model = \"toy\"" where line number `line` has a word without; empty if it has none.
+/// "put texts in quotes: model = \"toy\"" if line number `line` has a word without quotes; empty if not.
 std::string quotes_for(std::string_view text, std::size_t line) {
   for (; line > 1; --line) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
   text = text.substr(0, text.find_first_of("#\r\n"));
@@ -157,8 +157,8 @@ std::string quotes_for(std::string_view text, std::size_t line) {
   const std::string_view value = trimmed(text.substr(equals + 1));
   const bool is_like_number = value.find_first_of("0123456789+-.") == 0 && value.find('/') == value.npos;
   if (value.empty() || is_like_number || value.find_first_of("\"'[]{}=") != value.npos) return "";
-  if (value == "True" || value == "False") return "it is true or false, in small letters";
-  return fmt::format("texts go in quotes: {} = \"{}\"", trimmed(text.substr(0, equals)), value);
+  if (value == "True" || value == "False") return "write true or false in small letters";
+  return fmt::format("put texts in quotes: {} = \"{}\"", trimmed(text.substr(0, equals)), value);
 }
 
 using Place = std::pair<toml::source_index, toml::source_index>;

@@ -1,5 +1,5 @@
-// The TOML of a recipe file as settings; toml++ stays inside toml.cpp.
-// Invariant: pure; settings come in the order of the file, with line and column.
+// Reads the TOML of a recipe file as settings; toml++ is used only in toml.cpp.
+// Invariant: pure; settings are in the order of the file, with line and column.
 // Used by the parts of training/recipe/recipe.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace lockstep::training {
 
-/// Throws core::Error (usage) naming `file`, line and column if `text` is no TOML. Any key will do.
+/// Throws core::Error (usage) naming `file`, line and column if `text` is not TOML. Accepts any key.
 [[nodiscard]] std::vector<Setting> read_toml(std::string_view text, const std::string& file);
 
 }  // namespace lockstep::training

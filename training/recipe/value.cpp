@@ -76,13 +76,13 @@ constexpr std::array<LengthUnit, 11> length_units{{{"", Length::Unit::epochs},
                                                    {"h", Length::Unit::seconds, 3600},
                                                    {"hours", Length::Unit::seconds, 3600}}};
 
-/// Schedules are of samples, so that they are the same on any machine.
+/// Schedules count samples, so that they are the same on any machine.
 bool takes_time(const Key& key) {
   const auto* const length = std::get_if<Length Recipe::*>(&key.member);
   return length != nullptr && *length == &Recipe::save_every;
 }
 
-/// One setting on its way to a value; each read() is a type of member.
+/// Converts one setting into a value; there is a read() for each type of member.
 class Reader {
  public:
   Reader(const Key& key, const Setting& setting) : key_{key}, setting_{setting} {}
@@ -133,7 +133,7 @@ class Reader {
         {.what = std::move(what), .where = setting_.origin.where, .expected = expected_of(key_), .fix = ""});
   }
 
-  // All of `text`, as far as it is a number of this type.
+  // All of `text`, if it is a number of this type.
   template <class Number>
   Number number(std::string_view text) const {
     Number value{};
@@ -153,7 +153,7 @@ class Reader {
     core::fail_unknown(key_.name, setting_.text, setting_.origin.where, key_.words());
   }
 
-  // "5", "2.5 epochs", "20000 samples", where times are taken "30 min"; the blank may be missing.
+  // "5", "2.5 epochs", "20000 samples", and "30 min" for keys that accept times; the blank may be missing.
   [[nodiscard]] Length length(std::string_view text) const {
     const std::string_view trimmed = text.substr(std::min(text.find_first_not_of(' '), text.size()));
     Length length;
@@ -167,7 +167,7 @@ class Reader {
     length.unit = known->unit;
     length.value *= known->factor;
     if (length.unit == Length::Unit::samples && length.value != std::floor(length.value))
-      refuse(fmt::format("'{}' is not whole", text));
+      refuse(fmt::format("'{}' is not a whole number", text));
     return length;
   }
 
@@ -230,7 +230,7 @@ void assign(const Key& key, const Setting& setting, Recipe& recipe) {
           {.what = fmt::format("{} is {}", key.name, name(setting.form)),
            .where = setting.origin.where,
            .expected = expected_of(key),
-           .fix = setting.form == Form::table ? "a recipe has no [sections]; write keys beside each other" : ""});
+           .fix = setting.form == Form::table ? "a recipe has no [sections]: write all keys at the top level" : ""});
     Reader{key, setting}.read(value);
   });
 }

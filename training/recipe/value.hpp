@@ -1,5 +1,5 @@
 // The value of one key: from text into a Recipe and back.
-// Invariant: what to_toml() writes, assign() reads as the same value.
+// Invariant: assign() reads the text of to_toml() as the same value.
 // Used by the parts of training/recipe/recipe.
 #pragma once
 
@@ -21,15 +21,15 @@ void assign(const Key& key, const Setting& setting, Recipe& recipe);
 /// As a word of the command line: texts without quotes.
 [[nodiscard]] std::string to_word(const Key& key, const Recipe& recipe);
 
-/// Whether there is a value that assign() would take; false and an empty text say nothing.
+/// Whether there is a value that assign() would accept; false and an empty text mean nothing.
 [[nodiscard]] bool is_set(const Key& key, const Recipe& recipe);
 
-/// Makes is_set() false; for keys that stand instead of one another.
+/// Makes is_set() false; for keys that exclude one another.
 void unset(const Key& key, Recipe& recipe);
 
 void copy_value(const Key& key, const Recipe& from, Recipe& to);
 
-/// A TOML string. Throws core::Error (usage) naming `where` for control characters and what is not UTF-8.
+/// A TOML string. Throws core::Error (usage) naming `where` for control characters and text that is not UTF-8.
 [[nodiscard]] std::string quote(const std::string& text, const std::string& where);
 
 }  // namespace lockstep::training

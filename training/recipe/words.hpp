@@ -1,4 +1,4 @@
-// The words a recipe may use where no other folder has a table of them, and what follows from them.
+// The words a recipe may use that no other folder has a table of, and what follows from them.
 // Invariant: a word outside its table never gets into a Recipe; `models` has the names of nn::models().
 // Used by the parts of training/recipe/recipe.
 #pragma once
@@ -32,7 +32,7 @@ struct ForeignWord {
   std::string_view remark = "";
 };
 inline constexpr std::array<ForeignWord, 6> foreign_words{{
-    {"batch-size", "batch", ", and is of all ranks together"},
+    {"batch-size", "batch", ", and counts all ranks together"},
     {"learning-rate", "lr"},
     {"num-epochs", "epochs"},
     {"num-workers", "loader-threads"},
@@ -40,7 +40,7 @@ inline constexpr std::array<ForeignWord, 6> foreign_words{{
     {"total-epochs", "epochs"},
 }};
 
-/// Flags that are no keys: training/run/options.cpp and training/train/train.cpp declare them.
+/// Flags that are not keys: training/run/options.cpp and training/train/train.cpp declare them.
 inline constexpr std::array<std::string_view, 22> words_of_runs{
     "nproc",       "expect-ranks",  "verbose",      "run-dir",       "init-from", "resume",  "resume-anyway", "keep",
     "keep-epochs", "time-limit",    "save-weights", "evaluate-only", "compat",    "dry-run", "profile",       "timeout",

@@ -215,10 +215,10 @@ const CompatStyle& require_compat_style(std::string_view recipe) {
   if (const CompatStyle* const style = find_compat_style(recipe)) return *style;
   std::vector<std::string_view> names;
   for (const CompatStyle& style : styles) names.push_back(style.recipe);
-  core::fail_usage({.what = fmt::format("the recipe {} replaces no tutorial, so there are no lines of one", recipe),
+  core::fail_usage({.what = fmt::format("the recipe {} has no tutorial whose lines --compat could print", recipe),
                     .where = "--compat",
                     .expected = fmt::format("one of {}", fmt::join(names, ", ")),
-                    .fix = "leave --compat out"});
+                    .fix = "leave out --compat"});
 }
 
 CompatLog::CompatLog(const CompatStyle& style, std::string data, core::Printer& printer)

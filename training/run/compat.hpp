@@ -1,5 +1,6 @@
-// The log lines of the tutorials that the recipes replace, letter for letter, so that what reads them keeps working.
-// Invariant: pure functions of numbers that are right here, even where the tutorial's were not (share/doc/tutorials.md
+// The log lines of the tutorials that the recipes replace, letter for letter, so that programs that read them keep
+// working.
+// Invariant: pure functions of numbers that are correct here, even if the tutorial's were not (share/doc/tutorials.md
 // says which); every text ends with a newline or is empty.
 // Used by training/run/run under --compat: rank 0 prints the lines of all ranks, in rank order.
 #pragma once
@@ -17,7 +18,7 @@
 
 namespace lockstep::training {
 
-/// What is known before the first epoch; so is the rest of a run that every event refers to.
+/// Facts that are known before the first epoch and that every event refers to.
 struct CompatRun {
   std::vector<std::string> hosts{};      ///< by rank
   std::vector<int> local_ranks{};        ///< by rank
@@ -69,7 +70,7 @@ struct CompatStyle {
 /// Throws core::Error (usage) if it replaces none.
 [[nodiscard]] const CompatStyle& require_compat_style(std::string_view recipe);
 
-/// Prints them: the only lines of a run on stdout, but for those of --profile and --digest. On rank 0.
+/// Prints them: the only lines of a run on stdout, except those of --profile and --digest. On rank 0.
 class CompatLog final : public Observer {
  public:
   /// `data`: the set's folder. `printer` must outlive it.

@@ -40,7 +40,7 @@ std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
   core::refuse_shortage(failure, flag, error);
   core::fail_usage({.what = fmt::format("{}: {}", failure, core::system_reason(error)),
                     .where = flag,
-                    .expected = "a folder that can be written to, or the name of a new one",
+                    .expected = "a writable folder, or the name of a new one",
                     .fix = "name a folder of yours, for example one on the cluster's scratch file system"});
 }
 
@@ -48,8 +48,8 @@ std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
   core::fail_usage({.what = fmt::format("'{}' holds another run", path),
                     .where = flag,
                     .expected = "a folder without a run, or the name of a new one",
-                    .fix = "go on with that run by --resume auto, choose another name, or leave --run-dir out for a "
-                           "new folder in runs/"});
+                    .fix = "resume that run with --resume auto, choose another name, or leave out --run-dir for a new "
+                           "folder in runs/"});
 }
 
 [[noreturn]] void refuse_run_under_way(const std::string& path, const std::string& holder) {
@@ -60,10 +60,10 @@ std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
 }
 
 [[noreturn]] void refuse_lock(const RunLock& lock) {
-  core::fail_usage({.what = fmt::format("'{}' is no file that a run can lock: {}", lock.path,
+  core::fail_usage({.what = fmt::format("a run cannot lock '{}': {}", lock.path,
                                         lock.error == EEXIST ? "a pipe or device" : core::system_reason(lock.error)),
                     .where = flag,
-                    .expected = "a plain file of this name, or none",
+                    .expected = "a regular file of this name, or none",
                     .fix = "move it away, or choose another name"});
 }
 
@@ -71,14 +71,14 @@ std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
   core::fail_usage({.what = fmt::format("'{}' holds a set of shards", path),
                     .where = flag,
                     .expected = "a folder without one, or the name of a new one",
-                    .fix = "choose another name, or leave --run-dir out for a new folder in runs/"});
+                    .fix = "choose another name, or leave out --run-dir for a new folder in runs/"});
 }
 
 [[noreturn]] void refuse_drill(const std::string& path) {
-  core::fail_usage({.what = fmt::format("'{}' holds a run that is no drill", path),
+  core::fail_usage({.what = fmt::format("'{}' holds a run that was started without --inject", path),
                     .where = "--inject, --run-dir",
-                    .expected = "a new folder, or a run that was begun with --inject",
-                    .fix = "go on from it in a folder of its own: --resume FOLDER --run-dir ANOTHER"});
+                    .expected = "a new folder, or a run that was started with --inject",
+                    .fix = "resume it in another folder: --resume FOLDER --run-dir ANOTHER"});
 }
 
 constexpr core::JsonRule faults_rule{.kind = core::JsonKind::list, .each = &core::json_text};
@@ -94,7 +94,7 @@ Json read_document(const std::string& path, const core::JsonDocument& document) 
   return core::parse_json<Json>(io::read_text(path, most), path, document);
 }
 
-/// Returns the faults of the run that is there; none if its file cannot be read.
+/// Returns the faults of the existing run; none if its file cannot be read.
 std::vector<std::string> faults_in(const std::string& path) noexcept try {
   return read_document(path, run_document).value("faults", std::vector<std::string>{});
 } catch (const std::exception&) {
@@ -119,8 +119,8 @@ std::string message_of(std::string_view report) {
 
 constexpr core::Seconds longest_silence{5};  // of status.json, where there is something to say
 
-/// Over what is there, which takes no room: for a disk without blocks or inodes left. Nothing is touched unless all
-/// fits.
+/// Overwrites the existing file in place, which needs no space: for a disk without free blocks or inodes. Touches
+/// nothing unless all fits.
 bool overwrite(const std::string& path, std::string_view document) noexcept {
   const core::Descriptor file{::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
   const auto size = static_cast<off_t>(document.size());
@@ -128,13 +128,13 @@ bool overwrite(const std::string& path, std::string_view document) noexcept {
          ::pwrite(file.get(), document.data(), document.size(), 0) == size && ftruncate(file.get(), size) == 0;
 }
 
-/// By a guard, a watchdog or another rank, while this one goes on for a moment.
+/// By a guard, a watchdog or another rank, while this process continues for a moment.
 bool was_ended_by_others(const std::string& path) noexcept {
   const std::string state = state_in(path);
   return !state.empty() && state != name(RunStatus::running);
 }
 
-/// Or in nothing; a run that was killed may have left half of one.
+/// Or ends in nothing; a run that was killed may have left half a line.
 bool ends_in_a_line(const std::string& path) {
   const io::File log{path};
   std::array<std::byte, 1> last{std::byte{'\n'}};
@@ -168,7 +168,7 @@ void mark_failed(const std::string& path, const std::string& reason) noexcept {
     status["updated"] = time_text();
     put_status(path, metrics::dump(status, 2) + "\n");
   } catch (const std::exception&) {
-    // Of a job that ends anyhow, for a reason that has been told.
+    // For a job that ends anyway, for a reason that has been reported.
   }
 }
 
@@ -230,7 +230,7 @@ void RunDirectory::make_folders(const std::string& path) {
   }
 }
 
-/// Of two jobs that want one folder one gets it: who has its lock. Where files cannot be locked, only who makes it.
+/// If two jobs want one folder, the one that gets its lock has it; if files cannot be locked, the one that creates it.
 void RunDirectory::claim(const std::string& path) {
   path_ = path;
   for (int n_left = 10; n_left > 0; --n_left) {
@@ -248,7 +248,7 @@ void RunDirectory::claim(const std::string& path) {
   log_ = open_log();
 }
 
-/// Throws core::Error (usage) if there is one that this run is not to go on with.
+/// Throws core::Error (usage) if there is one that this run must not resume.
 void RunDirectory::look_for_run() {
   std::error_code error;
   for (const char* const kept : {"run.json", "status.json", "weights.h5"})
@@ -259,7 +259,7 @@ void RunDirectory::look_for_run() {
   if ((was_there_ && !may_go_on_) || is_none_of_a_run) refuse_other_run(path_);
 }
 
-/// An empty one is what a run that was killed as it started has left.
+/// An empty one was left by a run that was killed during its start.
 core::Descriptor RunDirectory::open_log() const {
   constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   core::Descriptor log{::open(file("log.jsonl").c_str(), flags, 0666)};
@@ -359,7 +359,7 @@ void RunDirectory::fail(const Position& at, const std::string& reason) {
   is_finished_ = true;
 }
 
-/// A line that does not fit is taken back, so that the next one begins a line.
+/// A line that does not fit is truncated away, so that the next one begins a line.
 void RunDirectory::append(const std::string& line) {
   const std::string text = line + "\n";
   struct stat before {};
@@ -370,7 +370,7 @@ void RunDirectory::append(const std::string& line) {
   }
   const std::string reason = core::system_reason(errno);
   if (ftruncate(log_.get(), before.st_size) != 0 || !has_warned_)
-    core::log_warning(fmt::format("'{}' lacks lines from now on: {}", file("log.jsonl"), reason));
+    core::log_warning(fmt::format("'{}' lacks all lines from now on: {}", file("log.jsonl"), reason));
   has_warned_ = true;
 }
 
@@ -380,8 +380,8 @@ void RunDirectory::replace_status() {
   complaint_ = core::complaint_of([&] { put_status(file("status.json"), to_document(status_, time_text())); });
   if (!complaint_) return;
   core::Problem problem = complaint_->problem();
-  problem.what =
-      fmt::format("'{}' does not tell that the run is {}: {}", file("status.json"), name(status_.state), problem.what);
+  problem.what = fmt::format("'{}' does not record that the run is {}: {}", file("status.json"), name(status_.state),
+                             problem.what);
   complaint_ = core::Error{core::ExitCode::system, std::move(problem)};
 }
 

@@ -1,5 +1,5 @@
-// The folder of one run: run.json (what was run, on what), log.jsonl (how it went), status.json (how it stands), and
-// whatever the trainer adds, such as weights.
+// The folder of one run: run.json (what was run, on what), log.jsonl (its history), status.json (its state), and files
+// that the trainer adds, such as weights.
 // Invariant: a folder holds one run, which has its lock; files of a run appear whole (the log line by line); a run that
 // is refused before start() leaves nothing behind.
 // Used by training/run/run, on rank 0 only.
@@ -24,7 +24,7 @@
 
 namespace lockstep::training {
 
-/// What run.json says (share/schemas/train_run-1.schema.json).
+/// The content of run.json (share/schemas/train_run-1.schema.json).
 struct RunInfo {
   std::vector<std::string> arguments{};  ///< of the program
   std::string recipe_name{};
@@ -42,23 +42,23 @@ struct RunInfo {
 
 [[nodiscard]] std::string to_document(const RunInfo& info);
 
-/// What the status.json `path` says of its run: "finished"; empty if it cannot be read.
+/// The state in the status.json `path`: "finished"; empty if it cannot be read.
 [[nodiscard]] std::string state_in(const std::string& path) noexcept;
 
-/// For whoever is left of a run that its directory's owner cannot end, such as other ranks, guards and watchdogs: in
-/// the status.json at `path` a `running` state becomes `failed`, with `reason` as its message; other states stay. A
-/// file that is not there or cannot be replaced stays as it is.
+/// For processes that are left of a run whose directory's owner cannot end it, such as other ranks, guards and
+/// watchdogs: in the status.json at `path` a `running` state becomes `failed`, with `reason` as its message; other
+/// states stay. A file that does not exist or cannot be replaced stays as it is.
 void mark_failed(const std::string& path, const std::string& reason) noexcept;
 
 class RunDirectory final : public Observer {
  public:
-  /// Claims `path`, made if it is not there; if it is empty, a new `runs/<recipe>-<date>-<n>` in the current folder.
-  /// core::Error (usage, naming --run-dir) if it holds another run, unless that `may_go_on` and is not under way, or a
-  /// set of shards, or cannot be written to; or, naming --inject, if it holds a run in which nothing was injected and
-  /// now `is_drill`. `clock` must outlive it.
+  /// Claims `path`, and creates it if it does not exist; if it is empty, a new `runs/<recipe>-<date>-<n>` in the
+  /// current folder. Throws core::Error (usage, naming --run-dir) if it holds another run, unless that `may_go_on` and
+  /// is not active, or a set of shards, or is not writable; or, naming --inject, if it holds a run without faults and
+  /// this one `is_drill`. `clock` must outlive it.
   RunDirectory(const std::string& path, const std::string& recipe_name, bool may_go_on = false, bool is_drill = false,
                const core::Clock& clock = core::real_clock());
-  /// Of a run that was started and neither finished nor failed: its state is `failed` from now on.
+  /// If the run was started and neither finished nor failed, its state is `failed` from now on.
   ~RunDirectory() override;
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
@@ -67,23 +67,22 @@ class RunDirectory final : public Observer {
   /// The path of a file in it.
   [[nodiscard]] std::string file(std::string_view name) const;
 
-  /// Training begins: writes run.json (core::Error (system) if it cannot), the log's first line and the first status.
-  /// `resumed`: what it goes on from.
+  /// Training begins: writes run.json (core::Error (system) if that fails), the log's first line and the first status.
+  /// `resumed`: the checkpoint that it resumes.
   void start(const RunInfo& info, const std::optional<ResumeRecord>& resumed = {});
 
-  // A full disk is a warning, told once: a run is worth more than its log. The status is then written over in place.
+  // A full disk is a warning, printed once: a run is worth more than its log. The status is then overwritten in place.
   void went_back(const ResumeRecord& record) override;
   void interval_over(const TrainRecord& record) override;
   void evaluated(const EvaluationRecord& record) override;
   void saved(const SaveRecord& record) override;
   void ended(const FinalRecord& record) override;
 
-  /// Renews a status that is older than readers may think of a run that is alive; nothing of it has changed but the
-  /// position.
+  /// Renews a status that has become older than readers expect of a live run; only the position has changed.
   void working(const Position& at) override;
-  /// What to tell at the end, if the status is not what it was to be; nothing if it is.
+  /// The error to report at the end if the status is not what it should be; nothing if it is.
   [[nodiscard]] const std::optional<core::Error>& complaint() const noexcept { return complaint_; }
-  /// The run ends now, without a final line in its log. One that has finished stays as it is.
+  /// The run ends now, without a final line in its log. A finished one stays as it is.
   void fail(const Position& at, const std::string& reason);
 
  private:

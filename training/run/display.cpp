@@ -15,7 +15,7 @@ namespace {
 
 constexpr core::Seconds longest_silence_of_evaluation{2};
 
-/// Columns of the terminal that stderr is; 80 where it does not say.
+/// Columns of the terminal on stderr; 80 if it does not report them.
 std::size_t terminal_width() {
   winsize size{};
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
@@ -83,7 +83,7 @@ void Display::ended(const FinalRecord& record) {
   const std::string folder = core::printable(folder_);
   printer_.print(fmt::format("run         {}\n", folder));
   if (record.state == RunStatus::stopped && !is_evaluation_)
-    printer_.print(fmt::format("go on       by the same command with --run-dir {} --resume auto\n", folder));
+    printer_.print(fmt::format("resume      rerun the same command with --run-dir {} --resume auto\n", folder));
   printer_.print(digest_part(record));
 }
 

@@ -15,12 +15,12 @@ namespace lockstep::training {
 class ProgressDisplay {
  public:
   ProgressDisplay();
-  /// Leaves the terminal's line empty for what comes next.
+  /// Clears the terminal's line for other output.
   ~ProgressDisplay();
   ProgressDisplay(const ProgressDisplay&) = delete;
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;
 
-  /// A line that the next one may take the place of.
+  /// A line that the next one may replace.
   void update(const std::string& line);
   /// A line that stays.
   void print(const std::string& line);
@@ -33,7 +33,7 @@ class ProgressDisplay {
 
 class Display final : public Observer {
  public:
-  /// `is_evaluation`: nothing is trained, and what is found is the result. `printer` and `clock` must outlive it.
+  /// `is_evaluation`: nothing is trained, and the evaluation is the result. `printer` and `clock` must outlive it.
   Display(const Goal& goal, std::string folder, bool is_evaluation, core::Printer& printer,
           const core::Clock& clock = core::real_clock());
 

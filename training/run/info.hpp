@@ -1,5 +1,5 @@
-// What a run is, for its directory.
-// Invariant: collective where it says so; nothing of it changes during the run.
+// The facts of a run for its directory.
+// Invariant: collective if marked so; the facts do not change during the run.
 // Used by the trainer.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace lockstep::training {
                                const runtime::DeviceChoice& device, const ResolvedRecipe& resolved,
                                const std::vector<std::string>& arguments);
 
-/// Collective: of the rank that had most in use at a time; on rank 0.
+/// Collective: the largest memory in use at a time by any rank; on rank 0.
 [[nodiscard]] core::Bytes peak_memory(const runtime::Communicator& world);
 
 }  // namespace lockstep::training

@@ -28,7 +28,7 @@ core::Descriptor open_lock(RunLock& lock) {
   return file;
 }
 
-/// Whether the file is still the one of that name.
+/// Whether the file still has that name.
 bool is_in_place(const RunLock& lock) {
   struct stat opened {
   }, named{};
@@ -42,7 +42,7 @@ std::string read_holder(const RunLock& lock) {
   return {text.data(), std::find(text.data(), text.data() + std::max<ssize_t>(n, 0), '\n')};
 }
 
-/// For messages alone: where it cannot be written, they do not have it.
+/// For messages alone: if it cannot be written, they lack it.
 void sign(const RunLock& lock) {
   const std::string text = fmt::format("pid {} on {}\n", getpid(), runtime::host_name());
   if (ftruncate(lock.file.get(), 0) == 0) static_cast<void>(!pwrite(lock.file.get(), text.data(), text.size(), 0));

@@ -1,6 +1,6 @@
-// The lock of a run's folder: its file run.lock, which names the process that has it.
-// Invariant: of those that want one folder one gets it; no run replaces the file, and only the run that made it and has
-// it removes it, as it gives up. Who then has locked what is no longer there takes the lock anew.
+// The lock of a run's folder: its file run.lock, which names the process that holds it.
+// Invariant: of several runs that want a folder, one gets it; no run replaces the file, and only the run that created
+// it and holds it removes it, when it gives up. A run that then has locked a removed file takes the lock again.
 // Used by training/run/directory.
 #pragma once
 
@@ -22,10 +22,10 @@ struct RunLock {
 
 inline constexpr const char* run_lock_name = "run.lock";
 
-/// Waits for nobody. `opened`, of tests: called each time when a file is open and not locked yet.
+/// Does not wait. `opened`, for tests: called each time a file is open and not yet locked.
 [[nodiscard]] RunLock take_run_lock(const std::string& folder, const std::function<void()>& opened = {});
 
-/// For a run that leaves nothing behind: gives the lock back, and removes the file if this process has made it.
+/// For a run that leaves nothing behind: releases the lock, and removes the file if this process created it.
 void remove_run_lock(RunLock& lock) noexcept;
 
 }  // namespace lockstep::training

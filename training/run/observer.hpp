@@ -1,7 +1,7 @@
-// Who watches a run: what is shown of it, kept of it, or measured in it.
-// Invariant: observers change nothing of the training; every rank has as many of those with collective members as the
-// others; records are complete on rank 0.
-// Used by the trainer, which tells what happens; implemented in training/run.
+// Observers of a run: they show it, record it, or measure it.
+// Invariant: observers change nothing of the training; observers with collective members exist on all ranks alike;
+// records are complete on rank 0.
+// Used by the trainer, which reports events; implemented in training/run.
 #pragma once
 
 #include "training/run/record.hpp"
@@ -14,7 +14,7 @@ class Observer {
 
   /// Training begins.
   virtual void started(const StartRecord& /*record*/) {}
-  /// To a checkpoint: what was learned since is lost.
+  /// The run goes back to a checkpoint: what was learned since is lost.
   virtual void went_back(const ResumeRecord& /*record*/) {}
   virtual void epoch_begun(const Position& /*at*/) {}
   virtual void epoch_forecast(const ForecastRecord& /*record*/) {}
@@ -31,12 +31,12 @@ class Observer {
   /// `share` of the samples for evaluation, from 0 to 1, is done.
   virtual void evaluating(const Position& /*at*/, double /*share*/) {}
   virtual void evaluated(const EvaluationRecord& /*record*/) {}
-  /// Trained, and evaluated if that was due.
+  /// An epoch is trained, and evaluated if that was due.
   virtual void epoch_over(const EpochRecord& /*record*/) {}
   virtual void saved(const SaveRecord& /*record*/) {}
   /// After every step and every batch of an evaluation.
   virtual void working(const Position& /*at*/) {}
-  /// To put into the final record what an observer alone knows.
+  /// Adds to the final record what only an observer knows.
   virtual void ending(FinalRecord& /*record*/) {}
   virtual void ended(const FinalRecord& /*record*/) {}
 };

@@ -22,22 +22,22 @@ bool is_of_training(const Key& key) {
 void check_resume(const RunOptions& options) {
   if (options.resume == "never") return;
   if (options.resume == "auto" && options.run_dir.empty())
-    core::fail_usage({.what = "without a run directory there is nothing to go on with",
+    core::fail_usage({.what = "--resume auto needs the folder of a run",
                       .where = "--resume auto",
                       .expected = "--run-dir FOLDER, the same each time",
-                      .fix = "name one, or say --resume FOLDER"});
+                      .fix = "add --run-dir FOLDER, or use --resume FOLDER"});
   std::string other;
   if (options.resume != "auto" && !options.init_from.empty()) other = "--init-from";
   if (options.evaluate_only) other = "--evaluate-only";
   if (options.dry_run) other = "--dry-run";
   if (other.empty()) return;
-  core::fail_usage({.what = fmt::format("--resume has no effect beside {}", other),
+  core::fail_usage({.what = fmt::format("--resume has no effect with {}", other),
                     .where = "--resume",
                     .expected = "one of the two",
                     .fix = "leave out one"});
 }
 
-/// It makes runs of its own, of which nothing is kept.
+/// It makes runs of its own, and keeps nothing of them.
 void check_verification(const RunOptions& options) {
   if (!options.verify_resume) return;
   std::string other;
@@ -51,20 +51,20 @@ void check_verification(const RunOptions& options) {
   if (options.profile) other = "--profile";
   if (options.drill) other = "--inject";
   if (other.empty()) return;
-  core::fail_usage({.what = fmt::format("{} has no effect beside --verify-resume", other),
+  core::fail_usage({.what = fmt::format("{} has no effect with --verify-resume", other),
                     .where = other,
                     .expected = "one of the two",
                     .fix = "leave out one"});
 }
 
-/// What a drill spoils is all in the run's own folder.
+/// A drill may damage only files in the run's own folder.
 void check_drill(const RunOptions& options) {
   if (!options.drill) return;
   std::string other;
   if (!options.save_weights.empty()) other = "--save-weights";
   if (options.dry_run) other = "--dry-run";
   if (other.empty()) return;
-  core::fail_usage({.what = "faults are injected into runs that keep to their own folder",
+  core::fail_usage({.what = "a run with injected faults writes only to its own folder",
                     .where = fmt::format("--inject, {}", other),
                     .expected = "one of the two",
                     .fix = fmt::format("leave out {}", other)});
@@ -147,7 +147,7 @@ void check_run(const RunOptions& options, const ResolvedRecipe& resolved) {
   check_resume(options);
   check_drill(options);
   if (options.device.shares_gpu && options.device.kind == runtime::DeviceKind::host)
-    core::fail_usage({.what = "the host is no GPU to be shared",
+    core::fail_usage({.what = "ranks share only GPUs, and this run is on the host",
                       .where = "--share-gpu, --device",
                       .expected = "--device cuda, or auto",
                       .fix = "leave out --share-gpu"});
@@ -164,7 +164,7 @@ void check_run(const RunOptions& options, const ResolvedRecipe& resolved) {
   if (options.dry_run) flag = "--dry-run";
   if (options.profile) flag = "--profile";
   if (flag.empty()) return;
-  core::fail_usage({.what = fmt::format("{} goes with training, and --evaluate-only trains nothing", flag),
+  core::fail_usage({.what = fmt::format("{} needs training, but --evaluate-only trains nothing", flag),
                     .where = flag,
                     .expected = "one of the two",
                     .fix = "leave out one"});

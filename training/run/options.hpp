@@ -1,5 +1,5 @@
-// What the command line of `lockstep train` asks for beside the recipe.
-// Invariant: nothing of it changes how is learned; --init-from says from where on.
+// The flags of `lockstep train` besides those of the recipe.
+// Invariant: they do not change how a model learns; --init-from sets where learning begins.
 // Used by `lockstep train`.
 #pragma once
 
@@ -45,7 +45,7 @@ void declare_run(core::Flags& flags, RunOptions& options);
 /// What --help says of them.
 [[nodiscard]] std::string run_help();
 
-/// Throws core::Error (usage) if something that was typed would be without effect.
+/// Throws core::Error (usage) if a given flag would have no effect.
 void check_run(const RunOptions& options, const ResolvedRecipe& resolved);
 
 }  // namespace lockstep::training

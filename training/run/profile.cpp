@@ -16,9 +16,9 @@ namespace {
 
 constexpr int n_trials = 5;
 
-/// Collective: what limits are measured with, the same on all ranks, as they choose together how they compute: no less
-/// than a machine needs to reach them. On a GPU smaller where training has left too little of its memory: each element
-/// of the square is there a dozen times, of floats and what comes of them, and ranks may share the GPU.
+/// Collective: the sizes that limits are measured with, the same on all ranks, which choose together how to compute: at
+/// least as large as a machine needs to reach its limits. Smaller on a GPU with too little memory left: each element of
+/// the square exists a dozen times, in floats and derived forms, and ranks may share the GPU.
 MachineLimits sizes_of_limits(const runtime::Communicator& world) {
   if (runtime::is_host_the_device()) return {.matrix_side = 1024, .stream_bytes = std::uint64_t{64} << 20};
   constexpr std::uint64_t largest = 8192, bytes_per_element = 12 * sizeof(float), most_ranks = 8;
@@ -29,14 +29,14 @@ MachineLimits sizes_of_limits(const runtime::Communicator& world) {
   return {.matrix_side = side, .stream_bytes = side * side * sizeof(float)};
 }
 
-/// An evaluation tells nothing and asks for nothing.
+/// An evaluation reports nothing and asks for nothing.
 struct Nobody final : nn::Hooks {
   void touched(std::size_t, std::span<const std::uint64_t>) override {}
   void ready(std::size_t) override {}
   void sum(runtime::DeviceSpan<double>, runtime::Stream&) override {}
 };
 
-/// Random, as products of zeros take less power than others, and so less time.
+/// Random, because products of zeros take less power than others, and so less time.
 runtime::Buffer uniform_floats(std::size_t n) {
   runtime::Buffer floats{core::Bytes{n * sizeof(float)}, runtime::Memory::pinned};
   core::Random random{1};
@@ -44,7 +44,7 @@ runtime::Buffer uniform_floats(std::size_t n) {
   return floats;
 }
 
-/// The least time of `node` in a forward pass over `n` samples.
+/// The minimum time of `node` in a forward pass over `n` samples.
 double best_forward_s(nn::Device& device, const nn::Network& network, nn::ExecutorOptions options, std::uint64_t n,
                       const std::string& node) {
   options.max_batch = n;
@@ -71,7 +71,7 @@ double best_forward_s(nn::Device& device, const nn::Network& network, nn::Execut
   return best_s;
 }
 
-/// What a layer has to do at least, for one sample and for one call.
+/// The minimum work of a layer, for one sample and for one call.
 struct Arithmetic {
   double multiply_adds = 0;  ///< forward and backward
   double values = 0;         ///< activations and their gradients read or written
@@ -79,7 +79,7 @@ struct Arithmetic {
 };
 
 /// Forward reads inputs and writes the output; backward reads the output's gradient and the inputs, and writes the
-/// inputs' gradients where something before them learns. Both read the weights; backward writes their gradients.
+/// inputs' gradients if something before them learns. Both read the weights; backward writes their gradients.
 Arithmetic work_of(const nn::Network& network, const nn::Node& node) {
   Arithmetic work;
   const auto n_out = static_cast<double>(nn::n_elements(node.output));
@@ -97,7 +97,7 @@ Arithmetic work_of(const nn::Network& network, const nn::Node& node) {
   return work;
 }
 
-/// What each rank sends to rank 0 of every node of the network.
+/// Sent from each rank to rank 0 for every node of the network.
 struct Measured {
   double forward_s = 0;
   double backward_s = 0;
@@ -106,7 +106,7 @@ struct Measured {
   double flops = 0;
 };
 
-/// On all ranks at once; takes a host about half a second.
+/// On all ranks at once; takes about half a second on a host.
 MachineLimits measure_limits(nn::Device& device, nn::ExecutorOptions options, MachineLimits limits) {
   const std::uint64_t side = limits.matrix_side;
   nn::Network product;
@@ -127,7 +127,7 @@ MachineLimits measure_limits(nn::Device& device, nn::ExecutorOptions options, Ma
 Profiler::Profiler(const runtime::Communicator& world, nn::Device& device, const nn::Network& network,
                    const nn::ExecutorOptions& options, nn::Executor& executor)
     : world_{world}, device_{device}, network_{network}, options_{options}, executor_{executor} {
-  // Limits are those of the plans that layers have: the fastest.
+  // Limits use the plans that layers have: the fastest.
   options_.agree = [&world](std::span<double> times) { world.broadcast(std::as_writable_bytes(times)); };
 }
 

@@ -1,4 +1,4 @@
-// Where the time of a step goes, layer by layer, and how far each layer is from what the machine can do.
+// The time of a step, layer by layer, and how far each layer is from the machine's limit.
 // Invariant: limits are measured in the same run by the same executor, on all ranks at once; times are means over
 // ranks.
 // Used by training/run/run for --profile.

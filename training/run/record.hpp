@@ -1,5 +1,5 @@
-// What there is to tell about a run while it lasts and at its end, and its form in log.jsonl and status.json.
-// Invariant: every number is of all ranks; every key carries its unit; what is not finite is null in JSON.
+// The records of a run, during it and at its end, and their form in log.jsonl and status.json.
+// Invariant: every number covers all ranks; every key carries its unit; values that are not finite are null in JSON.
 // Used by the trainer (which fills the records) and the observers of the run (which keep or show them).
 #pragma once
 
@@ -24,7 +24,7 @@ enum class RunStatus { running, finished, stopped, failed };
   return n > 0 ? sum / static_cast<double>(n) : 0;
 }
 
-/// Steps of a run that are no steady state yet: neither rates nor profiles count them.
+/// Steps of a run before the steady state: neither rates nor profiles count them.
 inline constexpr std::uint64_t warmup_steps = 5;
 
 /// Where a run stands.
@@ -42,7 +42,7 @@ struct ResumeRecord {
   std::string why{};   ///< of one that went back to it; else empty
 };
 
-/// What is about to be trained, and where it goes.
+/// What will be trained, and where it is kept.
 struct StartRecord {
   std::string model{};
   std::uint64_t n_parameters = 0;
@@ -68,7 +68,7 @@ struct StartRecord {
   std::optional<core::Seconds> time_left{};  ///< until the run is stopped, if that is known
 };
 
-/// Whether an epoch is over before the run has to stop.
+/// Whether an epoch ends before the run has to stop.
 struct ForecastRecord {
   std::uint64_t epoch = 0;  ///< counting from 1
   core::Seconds needed{};   ///< as the one before took
@@ -116,7 +116,7 @@ struct EvaluationRecord {
   core::Seconds time{};
 };
 
-/// One epoch of training, or what was made of it.
+/// One epoch of training, or a part of it.
 struct EpochRecord {
   Position at{};
   std::uint64_t n_samples = 0;
@@ -138,7 +138,7 @@ struct SaveRecord {
   core::Seconds stall{};  ///< that training stood still for it
 };
 
-/// What was read of a set in the whole run, for training and evaluation.
+/// Data read of a set in the whole run, for training and evaluation.
 struct DataRecord {
   core::Bytes read{};  ///< as stored
   std::uint64_t n_chunks = 0;
@@ -147,7 +147,7 @@ struct DataRecord {
   std::optional<double> mixing{};  ///< of order blocked: data::Sampler::mixing()
 };
 
-/// What one rank reaches while all ranks are at work.
+/// What one rank reaches while all ranks work.
 struct MachineLimits {
   std::uint64_t matrix_side = 0;
   std::uint64_t stream_bytes = 0;

@@ -19,8 +19,8 @@
 namespace lockstep::training {
 namespace {
 
-/// Whether it is what --run-dir has that the run is to go on with, if there is something. Throws core::Error (usage) if
-/// there is something newer, which would then be taken for this run's.
+/// Whether it is the checkpoint to resume in the run folder, if there is one. Throws core::Error (usage) if there is a
+/// newer one, which would then be taken for this run's.
 bool goes_on(const RunOptions& options) {
   namespace fs = std::filesystem;
   if (options.resume == "never") return false;
@@ -31,11 +31,11 @@ bool goes_on(const RunOptions& options) {
   const auto is_from = [&](const std::string& path) { return fs::equivalent(path, from, error); };
   const auto found = std::ranges::find_if(all, is_from);
   if (found != all.end() && found != all.begin())
-    core::fail_usage({.what = fmt::format("'{}' has newer checkpoints than the one to go on with: '{}'",
-                                          options.run_dir, all.front()),
-                      .where = "--resume",
-                      .expected = "the newest one, or another --run-dir",
-                      .fix = "name another --run-dir, or move the newer ones away"});
+    core::fail_usage(
+        {.what = fmt::format("'{}' has a newer checkpoint than the one to resume: '{}'", options.run_dir, all.front()),
+         .where = "--resume",
+         .expected = "the newest one, or another --run-dir",
+         .fix = "name another --run-dir, or move the newer ones away"});
   return found != all.end();
 }
 
@@ -48,7 +48,7 @@ Run::Run(const runtime::Communicator& world, const Recipe& recipe, const RunOpti
   });
 }
 
-// What would fail after the training fails before.
+// What would fail after the training fails before it.
 void Run::claim(const Recipe& recipe) {
   if (options_.compat) style_ = &require_compat_style(recipe.name);
   auto directory = std::make_unique<RunDirectory>(options_.run_dir, recipe.name, goes_on(options_),
@@ -85,7 +85,7 @@ void Run::start(const RunInfo& info, const Scene& scene, const std::optional<Res
   if (directory_ != nullptr) show(scene.goal);
 }
 
-// Collective: whoever is left can tell how the run has ended.
+// Collective: any remaining process can report how the run ended.
 void Run::share_status(runtime::Watchdog& watchdog) {
   std::string path;
   if (directory_ != nullptr) path = std::filesystem::absolute(directory_->file("status.json")).string();

@@ -1,5 +1,5 @@
-// A run as others see it: its folder, what is shown of it, and whoever else watches.
-// Invariant: what could not be written at the end is refused before anything is trained; a run that ends early says so.
+// A run as seen from outside: its folder, its output, and its other observers.
+// Invariant: anything that could not be written at the end is refused before training; a run that ends early says so.
 // Used by the trainer.
 #pragma once
 
@@ -39,10 +39,10 @@ struct Scene {
 class Run {
  public:
   /// Collective: claims on rank 0 what the run will write, unless it is a dry run. Throws core::Error (usage), the same
-  /// on all ranks. All but `recipe` must outlive it; `clock` is of what is told now and then.
+  /// on all ranks. All arguments except `recipe` must outlive it; `clock` is that of periodic messages.
   Run(const runtime::Communicator& world, const Recipe& recipe, const RunOptions& options, const core::Clock& clock);
 
-  /// Collective: makes the observers; the run is kept and watched from now on. `info`: complete on rank 0. Throws
+  /// Collective: creates the observers; the run is recorded from now on. `info`: complete on rank 0. Throws
   /// core::Error, the same on all ranks, if there is no room for it, weights included.
   void start(const RunInfo& info, const Scene& scene, const std::optional<ResumeRecord>& resumed,
              runtime::Watchdog& watchdog);
@@ -59,13 +59,13 @@ class Run {
   [[nodiscard]] std::string folder() const { return directory_ != nullptr ? directory_->path() : ""; }
   /// Collective: whether `checkpoint` is one in this run's folder.
   [[nodiscard]] bool has_kept(const std::string& checkpoint) const;
-  /// Whether what is shown of a save has to come before what is shown of the next step, as --compat's lines do.
+  /// Whether the output about a save has to precede that of the next step, as with --compat.
   [[nodiscard]] bool is_in_order() const noexcept { return options_.compat; }
   /// Text for stdout.
   void print(std::string_view text) { printer_.print(text); }
   /// This rank fails alone, while others may be waiting for it.
   void fail(const Position& at, const std::string& reason) const;
-  /// On rank 0: what did not get out, of the status or of stdout.
+  /// On rank 0: the error if the status or stdout could not be written.
   [[nodiscard]] const std::optional<core::Error>& complaint() const noexcept;
 
  private:

@@ -24,7 +24,7 @@ std::string counted(std::uint64_t n, std::string_view what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
-/// Of an evaluation; empty where nothing is trained.
+/// For an evaluation; empty if nothing is trained.
 std::string epoch_prefix(const Position& at, const Goal& goal) {
   return goal.n_epochs > 0 ? fmt::format("epoch {}/{}  ", at.epoch, goal.n_epochs) : "";
 }
@@ -63,7 +63,8 @@ std::string step_time_text(const core::Summary& step_s) {
 }
 
 std::string steady_text(const FinalRecord& record) {
-  if (!record.steady) return fmt::format("no rate: all steps are warm-up (the first {})\n", record.n_warmup_steps);
+  if (!record.steady)
+    return fmt::format("no throughput: all steps are warm-up (the first {})\n", record.n_warmup_steps);
   return fmt::format(
       "throughput  {} samples/s over {} after {} of warm-up, without evaluation and saving\nstep        {}\n",
       rate_text(record.steady->samples_per_s()), counted(record.steady->n_steps, "step"), record.n_warmup_steps,
@@ -81,7 +82,7 @@ std::string data_text(const DataRecord& record, core::Seconds time) {
   return text;
 }
 
-/// "rank 3 (node7)"; nobody where all are equal.
+/// "rank 3 (node7)"; "-" if all are equal.
 std::string most_on(const metrics::PhaseRow& row) {
   return row.max_s > row.min_s ? fmt::format("rank {} ({})", row.max_rank, row.max_host) : "-";
 }
@@ -92,7 +93,7 @@ std::string phase_table(const metrics::PhaseReport& report) {
                            {.header = "mean", .unit = "(s)", .width = 10},
                            {.header = "max", .unit = "(s)", .width = 10},
                            {.header = "share", .unit = "(%)", .width = 6},
-                           {.header = "most on", .unit = "", .align = core::Align::left}}};
+                           {.header = "max on", .unit = "", .align = core::Align::left}}};
   std::string text = table.header();
   for (const metrics::PhaseRow& row : report.rows) {
     if (row.phase == metrics::Phase::device && row.max_s == 0) continue;  // a host waits for none
@@ -135,7 +136,7 @@ std::string start_text(const StartRecord& record, const Goal& goal) {
                         core::printable(record.resumed->from));
   if (!record.promise.empty()) text += fmt::format("\nresume  {}", record.promise);
   if (record.time_left)
-    text += fmt::format("\nlimit   {} are left, then the run stops, with a checkpoint",
+    text += fmt::format("\nlimit   {} are left; then the run saves a checkpoint and stops",
                         core::format_seconds(*record.time_left));
   return text +
          fmt::format(
@@ -144,14 +145,14 @@ std::string start_text(const StartRecord& record, const Goal& goal) {
 }
 
 std::string first_step_text(core::Seconds time, const Goal& goal) {
-  return fmt::format("first step in {}, of {}", core::format_seconds(time), goal.n_steps);
+  return fmt::format("first step took {}; {} steps in all", core::format_seconds(time), goal.n_steps);
 }
 
 std::string forecast_text(const ForecastRecord& record, const Goal& goal) {
   return fmt::format("epoch {}/{}  {} fit: it takes about {}, and {} are left{}", record.epoch, goal.n_epochs,
                      record.fits() ? "will" : "will not", core::format_seconds(record.needed),
                      core::format_seconds(record.left),
-                     record.fits() ? "" : "; the run stops within it, with a checkpoint");
+                     record.fits() ? "" : "; the run saves a checkpoint within it and stops");
 }
 
 std::string epoch_text(const EpochRecord& record, const Goal& goal) {
@@ -184,7 +185,7 @@ std::string evaluation_progress_text(const Position& at, const Goal& goal, doubl
 }
 
 std::string save_text(const SaveRecord& record) {
-  return fmt::format("checkpoint {} in {}, training stood still for {}", core::printable(record.path),
+  return fmt::format("checkpoint {} in {}, training paused for {}", core::printable(record.path),
                      core::format_seconds(record.time), core::format_seconds(record.stall));
 }
 
@@ -217,7 +218,7 @@ std::string profile_text(const ProfileReport& report) {
                        at_limit_ms > 0 ? fmt::format("{:.0f}", percent(at_limit_ms, forward + backward)) : "-"});
   };
   for (const LayerProfile& layer : report.layers) {
-    // What only gives memory another name takes no time and has no limit.
+    // A layer that only renames memory takes no time and has no limit.
     const bool moves_data = layer.forward_ms + layer.backward_ms > 0.01 * layer.limit_ms;
     const double layer_limit_ms = moves_data ? layer.limit_ms : 0;
     row(layer.layer, layer.forward_ms, layer.backward_ms, layer.gflops > 0 ? fmt::format("{:.1f}", layer.gflops) : "-",
@@ -228,10 +229,10 @@ std::string profile_text(const ProfileReport& report) {
   }
   row("all layers", forward_ms, backward_ms, "-", "both", limit_ms);
   return text + fmt::format(
-                    "step        {:.3f} ms, mean of {} steps and all ranks; {:.3f} ms outside of the layers\n"
+                    "step        {:.3f} ms, mean of {} steps and all ranks; {:.3f} ms outside the layers\n"
                     "limits      product {:.1f} GFLOP/s, matrices of {}x{}; memory {:.1f} GB/s, a ReLU of {};\n"
-                    "            of a rank, measured in this run on all ranks at once. What stays in caches may exceed "
-                    "the latter.\n",
+                    "            per rank, measured in this run on all ranks at once. Data in caches may exceed "
+                    "the memory limit.\n",
                     report.step_ms, report.n_steps, report.step_ms - layers_ms(report), report.limits.gflops,
                     report.limits.matrix_side, report.limits.matrix_side, report.limits.memory_GBps,
                     core::format_bytes({report.limits.stream_bytes}));

@@ -1,6 +1,6 @@
-// What a run prints: one line per progress interval, evaluation lines, and the report at its end.
+// The printed text of a run: one line per progress interval, evaluation lines, and the report at its end.
 // Invariant: texts are pure functions of the records.
-// Used by training/run/display and, of the end, by training/run/compat.
+// Used by training/run/display and, for the end, by training/run/compat.
 #pragma once
 
 #include <string>
@@ -33,9 +33,9 @@ namespace lockstep::training {
 [[nodiscard]] std::string final_text(const FinalRecord& record);
 /// A table of the layers, their sums, and what the limits are.
 [[nodiscard]] std::string profile_text(const ProfileReport& report);
-/// It, or why there is none; empty if the run was not profiled.
+/// The profile, or why there is none; empty if the run was not profiled.
 [[nodiscard]] std::string profile_part(const FinalRecord& record);
-/// "digest      weights ... losses ..."; empty if it is not to be told.
+/// "digest      weights ... losses ..."; empty without --digest.
 [[nodiscard]] std::string digest_part(const FinalRecord& record);
 
 }  // namespace lockstep::training

@@ -1,5 +1,5 @@
-// A step whose loss or gradient was not finite, as a checkpoint of the state before it keeps it.
-// Invariant: with that state, the recipe and the set it is all that --replay needs to make the step again.
+// A step whose loss or gradient was not finite, as kept in a checkpoint of the state before it.
+// Invariant: with that state, the recipe and the set, it is all that --replay needs to repeat the step.
 // Used by the trainer, which keeps it, and by `lockstep train --replay`.
 #pragma once
 
@@ -25,7 +25,7 @@ struct BadStep {
 
 /// The text of a JSON object.
 [[nodiscard]] std::string to_json(const BadStep& bad);
-/// Throws core::Error (usage) naming the field if it is none of to_json().
+/// Throws core::Error (usage) naming the field if the text does not come from to_json().
 [[nodiscard]] BadStep parse_bad_step(std::string_view text);
 
 }  // namespace lockstep::training

@@ -1,6 +1,6 @@
-// Batches for training and evaluation, from shards or made on the spot.
-// Invariant: which samples make up a batch depends on recipe and rank count only as data/load/batch_plan says; they
-// come as an executor takes them: x float32, int64 ids or pixels, y int64 classes or float32 numbers.
+// Batches for training and evaluation, from shards or synthetic.
+// Invariant: the samples of a batch depend on recipe and rank count only as data/load/batch_plan says; they have the
+// form that executors take: x float32, int64 ids or pixels, y int64 classes or float32 numbers.
 // Used by the trainer and by evaluate.
 #pragma once
 
@@ -27,7 +27,7 @@ struct DataInfo {
   data::SetSpec spec{};
   nn::Shape input{};        ///< of one sample as the network takes it
   bool are_pixels = false;  ///< samples are given as pixels, which the device makes that of
-  /// Ids from 0 to below these in the columns of x, in all of the set; empty if the model takes none.
+  /// Ids from 0 to below these in the columns of x, in the whole set; empty if the model takes no ids.
   std::vector<std::uint64_t> n_ids{};
   std::uint64_t n_samples = 0;        ///< of the split
   std::uint64_t stored_bytes = 0;     ///< of the split on disk; 0 if it is synthetic
@@ -35,10 +35,10 @@ struct DataInfo {
   std::vector<std::string> splits{};  ///< of the set
 };
 
-/// The loader of a split, and what is known of it before any batch.
+/// The loader of a split, and the facts that are known before any batch.
 class Batches final : public data::Loader {
  public:
-  /// `info`: but for what the loader knows.
+  /// `info`: everything except what the loader knows.
   Batches(data::Loader loader, DataInfo info) : Loader{std::move(loader)}, info_{std::move(info)} {
     info_.input = augment().output().shape;
     info_.are_pixels = keeps_pixels();
@@ -55,22 +55,22 @@ struct OpenBatches {
   std::unique_ptr<Batches> evaluation{};  ///< none if its split is empty by the recipe, or not there
 };
 
-/// What a set comes to for a model and a machine: throws core::Error if it does not fit. `most`: as
+/// Checks what a set means for a model and a machine: throws core::Error if it does not fit. `most`: as
 /// data::Loader::most().
 using Fit = std::function<void(const DataInfo& info, std::uint64_t most)>;
 
-/// Collective. Images stay pixels as far as `device` takes them. `on_progress` is called now and then while the set is
-/// staged, and while ids are counted. `fit` is called before the set is staged, if it is, and its model takes no ids,
-/// of which nobody knows before they are read. Throws core::Error as check_set(), before anything is staged, and as
+/// Collective. Images stay pixels if `device` takes them. `on_progress` is called periodically while the set is staged,
+/// and while ids are counted. `fit` is called before the set is staged, if it is, and if its model takes no ids, whose
+/// number is known only after reading. Throws core::Error like check_set(), before anything is staged, and like
 /// data::Loader.
 [[nodiscard]] OpenBatches open_batches(const runtime::Communicator& world, const nn::Device& device,
                                        const Recipe& recipe, bool is_trained, const Fit& fit,
                                        const std::function<void()>& on_progress);
 
-/// Of all batches of an epoch; the order torch repeats some where ranks do not divide them.
+/// In all batches of an epoch; the order torch repeats some if the number of ranks does not divide them.
 [[nodiscard]] std::uint64_t n_epoch_samples(const Recipe& recipe, const Batches& batches, int n_ranks) noexcept;
 
-/// Collective: what all ranks have read so far, at rank 0. Either may be missing.
+/// Collective: what all ranks have read so far, at rank 0. Either loader may be missing.
 [[nodiscard]] std::optional<DataRecord> gather_data(const runtime::Communicator& world, const Recipe& recipe,
                                                     const Batches* training, const Batches* evaluation);
 

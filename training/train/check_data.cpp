@@ -12,10 +12,10 @@ namespace lockstep::training {
 void check_batches(const ResolvedRecipe& resolved, const Batches& training) {
   const Recipe& recipe = resolved.recipe;
   if (training.n_batches() > 0) return;
-  core::fail_usage({.what = "there is not one batch to train on",
+  core::fail_usage({.what = "there is no batch to train on",
                     .where = recipe.data,
                     .expected = fmt::format("at least {} samples", recipe.drop_last ? recipe.batch : 1),
-                    .fix = "take a smaller batch, or another set"});
+                    .fix = "use a smaller batch, or another set"});
 }
 
 void check_evaluation(const ResolvedRecipe& resolved, const Batches* training, const Batches* evaluation) {
@@ -44,32 +44,30 @@ std::vector<std::string> surprises(const ResolvedRecipe& resolved, const Goal& g
   const Recipe& recipe = resolved.recipe;
   if (training == nullptr) {
     if (has_weights) return {};
-    return {"what is evaluated has learned nothing: its weights are made from the seed; --init-from names others"};
+    return {"the evaluated model is untrained: its weights come from the seed; --init-from loads others"};
   }
   std::vector<std::string> all;
   const std::string& split = training->info().split;
   if (!split.empty() && split != recipe.train_split)
-    all.push_back(fmt::format("'{}' has no split '{}': its only one, '{}', is trained on", recipe.data,
+    all.push_back(fmt::format("'{}' has no split '{}': training uses its only one, '{}'", recipe.data,
                               recipe.train_split, split));
   if (evaluation != nullptr && !split.empty() && evaluation->info().split == split)
-    all.push_back(
-        fmt::format("it is evaluated on the samples that it learns, those of '{}'; lockstep shard split "
-                    "makes a split for evaluation",
-                    split));
+    all.push_back(fmt::format(
+        "evaluation uses the samples of training, those of '{}'; lockstep shard split makes a split for evaluation",
+        split));
   if (evaluation == nullptr && !recipe.val_split.empty())
     all.push_back(
-        fmt::format("nothing is evaluated, as {} has no split '{}'; --val-split names another one, or '' if "
-                    "none is meant",
+        fmt::format("nothing is evaluated, because {} has no split '{}'; --val-split names another one, or '' for none",
                     recipe.synthetic ? "the synthetic set" : fmt::format("'{}'", recipe.data), recipe.val_split));
   std::vector<std::string> others = training->info().splits;
   std::erase(others, split);
   const bool is_meant = resolved.origins[*find_key("val-split")].is_given;
   if (evaluation == nullptr && recipe.val_split.empty() && !is_meant && !others.empty())
-    all.push_back(fmt::format("nothing is evaluated, though '{}' also has {}: --val-split {}", recipe.data,
+    all.push_back(fmt::format("nothing is evaluated, although '{}' also has {}: use --val-split {}", recipe.data,
                               core::join(others), others.front()));
   if (const std::uint64_t n = training->info().n_samples; recipe.batch > n)
     all.push_back(
-        fmt::format("a batch of {} is more than the {} samples there are: a step takes them all", recipe.batch, n));
+        fmt::format("a batch of {} exceeds the {} samples of the set: each step uses all of them", recipe.batch, n));
   if (recipe.samples > 0 && recipe.max_steps == 0 && goal.n_samples != recipe.samples)
     all.push_back(fmt::format("samples {} is rounded up to {}: training ends after a whole batch (of {})",
                               recipe.samples, goal.n_samples, recipe.batch));
@@ -79,7 +77,7 @@ std::vector<std::string> surprises(const ResolvedRecipe& resolved, const Goal& g
 std::vector<std::string> surprises(const nn::Executor& executor) {
   std::vector<std::string> all;
   if (executor.computes_in_floats())
-    all.emplace_back("this processor has no instructions for bf16: it is kept, and computed in float32");
+    all.emplace_back("this processor has no instructions for bf16: values are kept in bf16 and computed in float32");
   if (const std::vector<std::string> slow = executor.slow_layers(); !slow.empty())
     all.push_back(fmt::format("oneDNN has no fast code for this processor for {}", fmt::join(slow, ", ")));
   return all;

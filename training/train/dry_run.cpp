@@ -26,7 +26,7 @@
 namespace lockstep::training {
 namespace {
 
-/// Of this process, from /proc/self/status: "VmRSS:" what it has, "VmHWM:" the most it ever had.
+/// Memory of this process, from /proc/self/status: "VmRSS:" now, "VmHWM:" at its peak.
 std::uint64_t memory_of_process(const std::string& key) {
   std::ifstream file{"/proc/self/status"};
   for (std::string word; file >> word;) {
@@ -36,8 +36,8 @@ std::uint64_t memory_of_process(const std::string& key) {
   return 0;
 }
 
-/// A batch, and one sample of it through the network: what is made on first use is there then, and of the activations
-/// next to nothing is touched.
+/// Loads a batch and passes one sample of it through the network: then everything made on first use exists, and almost
+/// none of the activations is touched.
 void use_first_time(Batches& batches, Learner& learner) {
   batches.begin_epoch(0);
   const data::Batch* const all = batches.next();
@@ -45,8 +45,8 @@ void use_first_time(Batches& batches, Learner& learner) {
   learner.try_out(all->part(0, 1));
 }
 
-/// The first rank's peak is often where it saves the weights. Without room for a temporary file the forecast is without
-/// it.
+/// The first rank's peak is often at the saving of weights. Without room for a temporary file the forecast leaves it
+/// out.
 void save_once(const Learner& learner) {
   std::error_code ignored;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(ignored);
@@ -58,15 +58,15 @@ void save_once(const Learner& learner) {
   std::filesystem::remove_all(mine.path, ignored);
 }
 
-/// Pages of shared arenas count once a process has touched them. An owner reads its slice of all gradients; all but the
-/// first rank, which made them, have yet to read the parameters.
+/// Pages of shared arenas count once a process has touched them. An owner reads its slice of all gradients; all ranks
+/// except the first, which initialized them, still have to read the parameters.
 std::uint64_t untouched_bytes(std::uint64_t arena_bytes, std::uint64_t n_local, bool has_made_parameters) {
   const std::uint64_t of_others = arena_bytes / n_local * (n_local - 1);
   return of_others + (has_made_parameters ? 0 : of_others);
 }
 
-/// Of all nodes together, slice by slice as they are summed. Where rows of a table travel, all nodes together send a
-/// row and its place for each sample to each other node; less where samples share rows.
+/// Of all nodes together, slice by slice as they are summed. If rows of a table travel, every node sends a row and its
+/// place for each sample to each other node; less if samples share rows.
 std::uint64_t network_bytes(const Recipe& recipe, const parallel::Synchronizer& synchronizer, int n_nodes) {
   if (n_nodes == 1) return 0;
   const std::vector<int> nodes = comm::one_rank_each(n_nodes);
@@ -131,8 +131,9 @@ DryRun plan_on_gpus(const runtime::Communicator& world, const OpenDevice& place,
 
 std::string memory_text(const DryRun& plan) {
   const auto text = [](std::uint64_t bytes) { return core::format_decimal({bytes}); };
-  const std::string need = fmt::format("{} of {} memory per rank, of it {} for activations", text(plan.memory_bytes),
-                                       plan.of_gpu ? "GPU" : "host", text(plan.activation_bytes));
+  const std::string need =
+      fmt::format("{} of {} memory per rank, including {} for activations", text(plan.memory_bytes),
+                  plan.of_gpu ? "GPU" : "host", text(plan.activation_bytes));
   if (!plan.of_gpu) return need;
   const auto [room, n_sharing, fits] = *plan.of_gpu;
   return fmt::format("{}; it {}: {} are left{}", need, fits ? "fits" : "does not fit", text(room),
@@ -141,9 +142,9 @@ std::string memory_text(const DryRun& plan) {
 
 std::string traffic_text(const DryRun& plan) {
   if (plan.of_gpu)
-    return fmt::format("{} of gradients of each rank a step, summed over all",
+    return fmt::format("{} of gradients per rank and step, summed over all ranks",
                        core::format_decimal({plan.n_ranks > 1 ? plan.arena_bytes : 0}));
-  return fmt::format("{} a step between nodes, {} through shared memory, all ranks together",
+  return fmt::format("{} per step between nodes, {} through shared memory, all ranks together",
                      core::format_decimal({plan.network_bytes}), core::format_decimal({plan.shared_bytes}));
 }
 
@@ -162,7 +163,7 @@ DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& top
   if (batches.most() > whole_groups(recipe, most_tried))  // which the learner is for
     plan.activation_bytes =
         memory_need(device, recipe, learner.network(), batches.most(), world.n_ranks(), n_local).activations;
-  // What could not run here is not tried here.
+  // What cannot run on this machine is not tried.
   const std::uint64_t left = runtime::available_memory().value;
   const bool is_too_large = world.any(left > 0 && plan.activation_bytes > left / n_local);
   if (!is_too_large) use_first_time(batches, learner);
@@ -200,15 +201,15 @@ int describe_on_gpus(const runtime::Session& session, const OpenDevice& place, c
 
 std::string dry_run_text(const DryRun& plan) {
   return fmt::format(
-      "dry run     {} rank{} on {} node{}; nothing was trained, nothing is left behind\n"
+      "dry run     {} rank{} on {} node{}; nothing was trained, and nothing is left behind\n"
       "model       {}, {}\n"
       "{}"
       "parameters  {} ({} in float32, as much for gradients)\n"
-      "work        {} million multiply-adds a sample, forward\n"
-      "steps       {} an epoch, {} in all, at most {} samples of a rank each; {} samples in all\n"
+      "work        {} million multiply-adds per sample, forward\n"
+      "steps       {} per epoch, {} in all, each with at most {} samples per rank; {} samples in all\n"
       "memory      {}\n"
       "traffic     {}\n"
-      "reading     {} an epoch, all ranks together\n",
+      "reading     {} per epoch, all ranks together\n",
       plan.n_ranks, plan.n_ranks == 1 ? "" : "s", plan.n_nodes, plan.n_nodes == 1 ? "" : "s", plan.model,
       plan.precision, plan.device.empty() ? "" : fmt::format("device      {}\n", plan.device), plan.n_parameters,
       core::format_decimal({plan.n_parameters * sizeof(float)}),

@@ -1,5 +1,5 @@
-// What a run would need: memory, steps, traffic, reading; found out without a step.
-// Invariant: memory of a host is what the process has already, arenas included, and what a step would touch first.
+// The needs of a run: memory, steps, traffic, reading; determined without a step.
+// Invariant: the memory of a host is what the process already uses, arenas included, and what a step would touch first.
 // Used by the trainer for --dry-run, and by train on GPUs.
 #pragma once
 
@@ -42,15 +42,15 @@ struct DryRun {
   std::optional<OfGpu> of_gpu{};  ///< nothing on a host
 };
 
-/// A learner for this needs to be for no more samples of a rank.
+/// A learner for this need not hold more samples of a rank.
 inline constexpr std::uint64_t most_tried = 256;
 
 /// Collective: complete on rank 0. `learner`: for all samples of a rank in a batch, or the first most_tried of them.
 [[nodiscard]] DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,
                               const Recipe& recipe, Batches& batches, Learner& learner, const Goal& goal);
 
-/// Collective: the whole of --dry-run on GPUs, of which memory is taken only if there is enough. Returns the exit code:
-/// as the run's where there is not.
+/// Collective: all of --dry-run on GPUs, which allocates GPU memory only if there is enough. Returns the exit code; if
+/// there is too little memory, that of the run.
 [[nodiscard]] int describe_on_gpus(const runtime::Session& session, const OpenDevice& place,
                                    const ResolvedRecipe& resolved, const RunOptions& options,
                                    runtime::Watchdog& watchdog);

@@ -5,7 +5,7 @@
 namespace lockstep::training {
 namespace {
 
-/// All ranks have as many batches, so they ask each other at the same ones.
+/// All ranks have the same number of batches, so they communicate at the same ones.
 constexpr std::uint64_t batches_between_polls = 16;
 
 }  // namespace

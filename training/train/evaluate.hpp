@@ -1,5 +1,5 @@
 // One exact pass over the evaluation split.
-// Invariant: every sample counts once, whatever the number of ranks; right answers are whole numbers.
+// Invariant: every sample counts once, on any number of ranks; right answers are whole numbers.
 // Used by the trainer.
 #pragma once
 
@@ -13,8 +13,9 @@
 
 namespace lockstep::training {
 
-/// Collective: sums over the whole split, the same on all ranks; nothing if `is_stop_asked` was true on any rank, which
-/// is looked at now and then. `on_batch` is called after each batch with the share of batches done, from 0 to 1.
+/// Collective: sums over the whole split, the same on all ranks; nothing if `is_stop_asked`, which is called
+/// periodically, was true on any rank. `on_batch` is called after each batch with the share of batches done, from 0 to
+/// 1.
 [[nodiscard]] std::optional<nn::LossSums> evaluate_split(const runtime::Communicator& world, Batches& batches,
                                                          Learner& learner, const std::function<bool()>& is_stop_asked,
                                                          const std::function<void(double share)>& on_batch);

@@ -1,4 +1,4 @@
-// The steps since the last report of progress, and when the next one is due.
+// The steps since the last progress report, and when the next one is due.
 // Invariant: all ranks report after the same steps.
 // Used by the trainer.
 #pragma once
@@ -22,7 +22,7 @@ class Interval {
   Interval(const runtime::Communicator& world, const runtime::Topology& topology)
       : world_{world}, topology_{topology} {}
 
-  /// A step. `lap`: what PhaseTimers::lap() gives at its end. `n_samples`: of all ranks.
+  /// Adds a step. `lap`: the result of PhaseTimers::lap() at its end. `n_samples`: of all ranks.
   void add(const metrics::PhaseTimes& lap, std::uint64_t n_samples) { steps_.add(lap, n_samples); }
   /// What all ranks know of a step.
   void add(const parallel::StepAgreement& agreed) noexcept { agreed_.add(agreed); }
@@ -31,11 +31,11 @@ class Interval {
   [[nodiscard]] bool is_due(std::uint64_t n_steps) const noexcept {
     return next_report_ > 0 && n_steps >= next_report_ && agreed_.n_steps > 0;
   }
-  /// Collective: after the first step, which took rank 0 all the time so far.
+  /// Collective: after the first step, which includes all the time so far.
   void begin(const Position& at);
-  /// Collective: forgets all steps so far, of a run that went back to `at`.
+  /// Collective: forgets all steps so far, for a run that went back to `at`.
   void restart(const Position& at);
-  /// Collective: what there is to tell on rank 0, nothing elsewhere; a new interval begins.
+  /// Collective: the report on rank 0, nothing elsewhere; a new interval begins.
   [[nodiscard]] std::optional<TrainRecord> report(const Position& at, double learning_rate, const Goal& goal);
 
  private:

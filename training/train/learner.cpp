@@ -18,11 +18,11 @@ using parallel::StepBack;
 
 namespace {
 
-/// A step touches no more rows than it has samples. If that is a small part of the table, only those rows are zeroed,
-/// summed and read; else going through the whole table is faster.
+/// A step touches at most as many rows as it has samples. If that is a small part of the table, only those rows are
+/// zeroed, summed and read; otherwise processing the whole table is faster.
 constexpr std::uint64_t least_rows_per_sample = 4;
 
-/// The embedding of a parameter where rows pay; a tree over ranks sums everything, as devices do.
+/// The embedding of a parameter for which rows are faster; a tree over ranks sums everything, and so do devices.
 const nn::Embedding* find_sparse(const nn::Network& network, int parameter, const Recipe& recipe) {
   if (recipe.deterministic || !runtime::is_host_the_device()) return nullptr;
   for (const nn::Node& node : network.nodes()) {
@@ -33,8 +33,8 @@ const nn::Embedding* find_sparse(const nn::Network& network, int parameter, cons
   return nullptr;
 }
 
-/// lars and lamb adapt to each tensor but biases and normalization, as their papers do (You et al. 2017, 2019); the
-/// other optimizers treat all alike, as PyTorch does.
+/// lars and lamb adapt to each tensor except biases and normalization, as in their papers (You et al. 2017, 2019); the
+/// other optimizers treat all alike, like PyTorch.
 bool decays(const nn::Parameter& parameter, const Recipe& recipe) {
   return parameter.shape.size() > 1 || (recipe.optimizer != "lars" && recipe.optimizer != "lamb");
 }
@@ -146,7 +146,7 @@ std::optional<std::uint32_t> Learner::update(const core::StepNumbers& numbers) {
   return synchronizer_->replica_hash();
 }
 
-// On a device all ranks learn of the sum's norm, and late; one of them tells of it, unless there is a loss to tell of.
+// On a device all ranks learn the norm of the sum, and late; one of them reports it, unless there is a loss to report.
 void Learner::note_not_finite(const Made& of, bool is_loss_finite) {
   if (not_finite_) return;
   if (is_loss_finite && recipe_.precision == "f16") return;  // the step was skipped, for a smaller scale of the loss
@@ -212,9 +212,9 @@ std::size_t Learner::slot_named(const std::string& name) const {
 void Learner::require_parameter(const std::string& name) {
   const std::size_t slot = slot_named(name);
   if (std::ranges::any_of(pieces(), [slot](const parallel::Piece& piece) { return piece.tensor == slot; })) return;
-  core::fail_usage({.what = fmt::format("rank {} writes nothing of parameter '{}'", world_.rank(), name),
+  core::fail_usage({.what = fmt::format("rank {} owns no part of parameter '{}'", world_.rank(), name),
                     .where = "--inject",
-                    .expected = "a rank that does, as ranks of a node share them out",
+                    .expected = "a rank that does: ranks of a node divide the parameters among them",
                     .fix = "name another rank"});
 }
 
@@ -222,7 +222,7 @@ void Learner::flip_bit(const std::string& name) {
   core::require(synchronizer_->flip_bit(slot_named(name)), "a rank that holds a part of the parameter");
 }
 
-// As they are before a step that may turn out to be made by nobody; those of a device the synchronizer keeps there.
+// Running statistics before a step that may be skipped; on a device the synchronizer keeps them.
 void Learner::keep_statistics() {
   if (executor_->device_statistics().values.size() > 0) return;
   statistics_before_.resize(statistics_.size());
@@ -251,7 +251,7 @@ void Learner::set_statistics(std::span<const float> from) {
   }
 }
 
-// Sums of lanes are added up by the tree of a deterministic run, on this rank and then over the ranks.
+// Sums of lanes are added by the tree of a deterministic run, on this rank and then over the ranks.
 void Learner::average_statistics(std::uint64_t weight) {
   if (n_statistics_ == 0) return;
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::communication};

@@ -1,6 +1,6 @@
-// The network, its parameters and what changes them: one rank's part of data-parallel training.
-// Invariant: between two calls of update() all ranks have the same parameters; how a batch is split over ranks, lanes
-// and parts changes the order of sums only, and with `deterministic` not even that.
+// The network, its parameters and their updates: one rank's part of data-parallel training.
+// Invariant: between two calls of update() all ranks have the same parameters; how a batch is divided among ranks,
+// lanes and parts changes only the order of sums, and with `deterministic` not even that.
 // Used by the trainer and by evaluate.
 #pragma once
 
@@ -37,14 +37,14 @@ namespace lockstep::training {
 
 class Learner final : private nn::Hooks {
  public:
-  /// Collective. `most`: samples of a batch of this rank, at most; all references must outlive it. `on_progress`:
-  /// called after each layer of each pass. `devices`: as parallel::make_synchronizer() has it.
+  /// Collective. `most`: the maximum samples of a batch on this rank; all references must outlive it. `on_progress`:
+  /// called after each layer of each pass. `devices`: as for parallel::make_synchronizer().
   Learner(const runtime::Communicator& world, comm::Transport& transport, comm::DeviceGroup* devices,
           nn::Device& device, const Recipe& recipe, nn::Network network, std::uint64_t most,
           metrics::PhaseTimers& timers, std::function<void()> on_progress = {});
 
-  /// Collective: parameters as the seed says, or those of a file, a checkpoint or a run, as
-  /// checkpoint::load_weights() has it.
+  /// Collective: initializes the parameters from the seed, or loads those of a file, a checkpoint or a run, as
+  /// checkpoint::load_weights().
   void initialize(const std::string& weights_from);
 
   /// Collective, also for ranks without samples: forward and backward of all of `batch`. The gradient is that of the
@@ -52,54 +52,53 @@ class Learner final : private nn::Hooks {
   void compute_gradients(const data::Batch& batch, core::StepNumbers numbers);
   /// Collective: sums the gradients of all ranks and updates the parameters. Returns Synchronizer::replica_hash().
   std::optional<std::uint32_t> update(const core::StepNumbers& numbers);
-  /// What there is to report of the last step, unless that was done: sums, and whether they are finite.
+  /// The report of the last step, unless it was given: sums, and whether they are finite.
   [[nodiscard]] parallel::StepReport report();
-  /// The same of the step before the last, after update(): nothing stands still for it, as the host has looked when the
-  /// last step began, and a device has the last step to do.
+  /// The report of the step before the last, after update(): nothing waits for it, because the host checked it when the
+  /// last step began, and a device is busy with the last step.
   [[nodiscard]] parallel::StepReport report_before();
 
-  /// Local: by running statistics, without dropout; sums() tells what came of it.
+  /// Local: evaluates with running statistics, without dropout; sums() has the results.
   void evaluate(const data::Batch& batch);
-  /// Of all that was evaluated since the last call of it.
+  /// Sums over everything evaluated since its last call.
   [[nodiscard]] nn::LossSums sums() { return executor_->sums(); }
   /// Collective: running statistics become the mean over the ranks, or over the lanes; ranks count by their `weight`.
   void average_statistics(std::uint64_t weight = 1);
-  /// Local: one sample through the network, forward and backward, so that whatever is made on first use is there.
+  /// Local: one sample through the network, forward and backward, so that everything made on first use exists.
   void try_out(const data::Batch& one);
 
-  /// For a drill, and null without: told of what is written of checkpoints.
+  /// For a drill, otherwise null: learns what is written of checkpoints.
   void set_drill(runtime::Drill* drill) noexcept { drill_ = drill; }
-  /// Local: throws core::Error (usage) unless there is such a parameter, a part of which this rank alone writes.
+  /// Local: throws core::Error (usage) unless the parameter exists and this rank owns a part of it.
   void require_parameter(const std::string& name);
-  /// Local: of that part a bit, between two steps.
+  /// Local: flips a bit of that part, between two steps.
   void flip_bit(const std::string& name);
 
   /// Collective: throws core::Error (failed), the same on all ranks, unless all parameters are finite.
   void require_finite();
   /// Rank 0: whole files only.
   void save(const std::string& path, const checkpoint::WeightsInfo& info, std::string_view flag) const;
-  /// Collective: parameters, the optimizer's states and running statistics, of each lane where there are lanes.
-  /// `path` and `content`, on rank 0: as write_checkpoint().
+  /// Collective: parameters, the optimizer's states and running statistics, of each lane if there are lanes. `path` and
+  /// `content`, on rank 0: as for write_checkpoint().
   void save_checkpoint(const std::string& path, const std::string& content);
-  /// Collective: the same in the background, as BackgroundSave; one at a time. Also throws as require_finite().
+  /// Collective: the same in the background, like BackgroundSave; one at a time. Also throws like require_finite().
   [[nodiscard]] std::unique_ptr<checkpoint::BackgroundSave> begin_checkpoint(const std::string& path,
                                                                              const std::string& content);
-  /// What that takes on the disk, but for some KiB.
+  /// The size of a checkpoint on disk, within some KiB.
   [[nodiscard]] core::Bytes checkpoint_bytes() const;
-  /// Collective: all of that again, on any number of ranks; of the run it is said where that was. Throws core::Error,
-  /// the same on all ranks, if it is not the same network and optimizer.
+  /// Collective: loads all of that, on any number of ranks; `state` is where the run was. Throws core::Error, the same
+  /// on all ranks, if network or optimizer differ.
   void load_checkpoint(const checkpoint::Checkpoint& from, const RunState& at);
-  /// Of parameters and running statistics.
+  /// A digest of parameters and running statistics.
   [[nodiscard]] std::string digest() const;
 
-  /// What was first not finite on this rank.
+  /// The first place on this rank where something was not finite.
   struct NotFinite {
     std::uint64_t step = 0;                ///< of the run, counting from 0
     std::string where{};                   ///< the layer of a pass, a parameter, or the norm
     std::vector<std::uint64_t> samples{};  ///< of that pass, by id; none of a norm, or of samples without ids
   };
-  /// Once there is something, parameters, states and running statistics stay as they were before the step that has met
-  /// it.
+  /// Once there is something, parameters, states and running statistics stay as they were before the step that met it.
   [[nodiscard]] const std::optional<NotFinite>& not_finite() const noexcept { return not_finite_; }
   void forget_not_finite() noexcept { not_finite_.reset(); }
   [[nodiscard]] parallel::Synchronizer& synchronizer() noexcept { return *synchronizer_; }
@@ -116,7 +115,7 @@ class Learner final : private nn::Hooks {
   void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) override;
 
   [[nodiscard]] std::string find_not_finite() const;
-  /// A step, as long as it is not reported.
+  /// A step that is not reported yet.
   struct Made {
     std::uint64_t step = 0;
     std::vector<std::uint64_t> ids{};  ///< of its samples
@@ -137,7 +136,8 @@ class Learner final : private nn::Hooks {
   void for_each_part(const data::Batch& batch, core::StepNumbers numbers, const Run& run);
   [[nodiscard]] bool is_recorded(const data::Batch& batch) const;
   void run_recorded(const data::Batch& batch, core::StepNumbers numbers);
-  /// Passes with a part of a whole batch, and the update behind the last of them if that can be recorded.
+  /// The recordings of passes with a part of a whole batch, and of the update after the last of them if it can be
+  /// recorded.
   struct Recorded {
     int n_made = 0;
     runtime::Recording recording{};
@@ -150,7 +150,7 @@ class Learner final : private nn::Hooks {
   [[nodiscard]] std::size_t slot_named(const std::string& name) const;
   void require_finite(const parallel::Piece& piece) const;
   [[nodiscard]] checkpoint::Box box_of(const parallel::Piece& piece) const;
-  /// What this rank has to save: boxes, and `fill`, which reads the pieces it was made of.
+  /// What this rank has to save: boxes, and `fill`, which reads the pieces.
   struct ToSave {
     std::vector<checkpoint::Box> boxes{};
     checkpoint::FillBox fill{};
@@ -173,7 +173,7 @@ class Learner final : private nn::Hooks {
   std::vector<checkpoint::TensorSpec> tensors_;
   std::function<void()> on_progress_;
   std::uint64_t at_a_time_;
-  /// Of the ranks that are one group of batch normalization: on the host, or on devices.
+  /// The ranks that form one group of batch normalization: on the host, or on devices.
   std::optional<parallel::GroupSum> group_sum_{};
   std::optional<parallel::DeviceGroupSum> device_group_sum_{};
   parallel::GroupSum world_sum_;
@@ -181,7 +181,7 @@ class Learner final : private nn::Hooks {
   std::unique_ptr<parallel::Synchronizer> synchronizer_;
   std::optional<parallel::Lanes> lanes_{};
   /// Running statistics of each lane of this rank, one lane after another; of the rank itself without lanes. Kept apart
-  /// as their mean would else depend on the number of ranks.
+  /// because their mean would otherwise depend on the number of ranks.
   std::vector<float> statistics_{};
   std::vector<float> statistics_before_{};  ///< the step under way
   std::size_t n_statistics_ = 0;

@@ -1,4 +1,4 @@
-// What a learner keeps in checkpoints, and takes from them.
+// What a learner saves in checkpoints and loads from them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ void Learner::require_finite(const parallel::Piece& piece) const {
                     {.what = fmt::format("parameter '{}' is not finite", synchronizer_->slots()[piece.tensor].name),
                      .where = fmt::format("rank {} on {}", world_.rank(), runtime::host_name()),
                      .expected = "finite numbers",
-                     .fix = "a lower --lr, a --warmup or --clip-norm; or look at the data"}};
+                     .fix = "use a lower --lr, a --warmup or --clip-norm; or check the data"}};
 }
 
 void Learner::require_finite() {
@@ -48,7 +48,7 @@ checkpoint::Box Learner::box_of(const parallel::Piece& piece) const {
           .rows = piece.rows};
 }
 
-// On rank 0, by lane; without lanes the mean over the ranks, as nothing else is of use to other ranks.
+// On rank 0, by lane; without lanes the mean over the ranks, because other ranks can use nothing else.
 std::vector<float> Learner::gather_statistics() {
   if (!lanes_) {
     average_statistics();
@@ -99,7 +99,7 @@ void Learner::save_checkpoint(const std::string& path, const std::string& conten
   checkpoint::write_checkpoint(world_, path, content, all.boxes, fill, rank_file_, drill_);
 }
 
-// As they lie in the arena: in which order a tensor has its elements is the writer's business, while steps go on.
+// In the order of the arena: the order of elements in a tensor is the writer's task, while steps continue.
 std::unique_ptr<checkpoint::BackgroundSave> Learner::begin_checkpoint(const std::string& path,
                                                                       const std::string& content) {
   std::vector<parallel::Piece> kept = pieces_to_save();
@@ -139,7 +139,7 @@ void Learner::load_checkpoint(const checkpoint::Checkpoint& from, const RunState
   synchronizer_->publish_initial();
 }
 
-// Each lane has its own again if there are as many; else all have the mean, as after an evaluation.
+// Each lane gets its own if the number of lanes is the same; otherwise all get the mean, as after an evaluation.
 void Learner::load_statistics(const checkpoint::Checkpoint& from) {
   const std::size_t n_lanes = lanes_ ? static_cast<std::size_t>(recipe_.lanes) : 1;
   const std::size_t n_mine = n_statistics_ > 0 ? statistics_.size() / n_statistics_ : 0;

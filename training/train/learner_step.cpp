@@ -1,4 +1,5 @@
-// How a step comes to its gradients: all of a batch at once, in parts, in lanes, or by what was recorded of one before.
+// How a step computes its gradients: all of a batch at once, in parts, in lanes, or from the recording of an earlier
+// step.
 #include <fmt/format.h>
 
 #include <utility>
@@ -8,15 +9,15 @@
 
 namespace lockstep::training {
 
-/// Now, as the pass can be repeated: what the update before left, or what the pass itself made of it.
+/// Now, because the pass can be repeated: what the previous update left, or what the pass itself computed from it.
 std::string Learner::find_not_finite() const {
   const auto ruined = parallel::find_not_finite(synchronizer_->slots(), synchronizer_->parameters());
-  if (ruined) return fmt::format("parameter {}, after the update before", synchronizer_->slots()[*ruined].name);
+  if (ruined) return fmt::format("parameter {}, after the previous update", synchronizer_->slots()[*ruined].name);
   const std::string node = executor_->inspection()->find_not_finite();
   return node.empty() ? "the loss" : node;
 }
 
-// The parts of a batch that memory is short for, one after another; gradients are added up.
+// The parts of a batch that saves memory, one after another; gradients are added up.
 template <class Run>
 void Learner::for_each_part(const data::Batch& batch, core::StepNumbers numbers, const Run& run) {
   numbers.begins_step = true;
@@ -31,8 +32,9 @@ void Learner::for_each_part(const data::Batch& batch, core::StepNumbers numbers,
   }
 }
 
-// Gradients are summed while others are still computed, but where a rank may have no samples for a group of ranks: it
-// has all of its gradients at once, before or behind sums of the group, whose order would then be another than others'.
+// Gradients are summed while others are still computed, except if a rank may have no samples for a group of ranks: it
+// has all its gradients at once, before or after the sums of the group, whose order would then differ from that of
+// other ranks.
 void Learner::run_parts(const data::Batch& batch, const core::StepNumbers& numbers) {
   const bool has_idle_ranks = device_group_sum_ && batch.n_global < recipe_.batch;
   for_each_part(batch, numbers, [&](const Part& part) {
@@ -51,8 +53,8 @@ void Learner::run_parts(const data::Batch& batch, const core::StepNumbers& numbe
   });
 }
 
-// Where all ranks do the same as in other steps, on a device: else a rank's collectives may not be those of others. Of
-// batches in parts only the last one has any, as groups over ranks have none (check_ranks()).
+// If all ranks do the same as in other steps, on a device: otherwise a rank's collectives may not match. Of batches in
+// parts only the last part has any, because groups over ranks have no parts (check_ranks()).
 bool Learner::is_recorded(const data::Batch& batch) const {
   const auto n_ranks = static_cast<std::uint64_t>(world_.n_ranks());
   return recipe_.graph != "off" && !runtime::is_host_the_device() &&
@@ -67,11 +69,11 @@ runtime::Recording Learner::record(const Enqueue& enqueue) try {
 } catch (const core::Error& error) {
   core::Problem problem = error.problem();
   problem.where = "recording a step";
-  problem.fix = "--graph off enqueues each step anew";
+  problem.fix = "use --graph off, which enqueues each step separately";
   throw core::Error{error.code(), problem, error.location()};
 }
 
-// The first time it is enqueued as it is, as libraries allocate and choose in it.
+// The first time it is enqueued directly, because libraries allocate and choose in it.
 template <class Enqueue>
 void Learner::replay(Recorded& recorded, const Enqueue& enqueue) {
   if (recorded.n_made++ == 0) return enqueue();
@@ -79,7 +81,7 @@ void Learner::replay(Recorded& recorded, const Enqueue& enqueue) {
   stream_.replay(recorded.recording);
 }
 
-// Parts that differ in nothing but their samples have one recording.
+// Parts that differ only in their samples share one recording.
 void Learner::run_recorded(const data::Batch& batch, core::StepNumbers numbers) {
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
   is_update_enqueued_ = recipe_.graph == "step" && synchronizer_->can_be_recorded();
@@ -95,7 +97,7 @@ void Learner::run_recorded(const data::Batch& batch, core::StepNumbers numbers) 
   });
 }
 
-// Of each lane there are running statistics, and sums to be added up by the tree.
+// Each lane has running statistics, and sums that the tree adds up.
 void Learner::run_lanes(const data::Batch& batch, const core::StepNumbers& numbers) {
   const auto n_global = static_cast<std::size_t>(batch.n_global);
   const std::size_t mine = parallel::lane_samples(n_global, static_cast<int>(recipe_.lanes), lanes_->first()).offset;
@@ -126,7 +128,8 @@ void Learner::compute_gradients(const data::Batch& batch, core::StepNumbers numb
   if (is_recorded(batch)) return run_recorded(batch, numbers);
   numbers.sample_weight = 1.0f / static_cast<float>(batch.n_global);
   if (lanes_) return run_lanes(batch, numbers);
-  // Of a smaller batch some ranks have more samples than others: each moves the running statistics of all, by its part.
+  // In a smaller batch some ranks have more samples than others: each moves the running statistics of all, by its
+  // share.
   const bool is_uneven = batch.n_global < recipe_.batch;
   if (is_uneven) average_statistics();
   run_parts(batch, numbers);

@@ -37,17 +37,17 @@ std::string remedies(const Recipe& recipe, const MemoryNeed& need, const Fitting
   if (fitting.smaller)
     of_batch = fmt::format("--batch {} or less{}", fitting.smaller->batch, of_group(*fitting.smaller));
   if (fitting.in_parts && need.is_of_training)
-    of_batch += fmt::format(", or --accumulate {} or more{}: parts of a batch one after another{}",
+    of_batch += fmt::format(", or --accumulate {} or more{}, which computes parts of a batch one after another{}",
                             fitting.in_parts->accumulate, of_group(*fitting.in_parts),
-                            recipe.has_lanes() ? ", as more --lanes are" : "");
+                            recipe.has_lanes() ? ", as more --lanes do" : "");
   if (!of_batch.empty()) remedies.push_back(of_batch);
   // Devices keep a copy of the parameters in it.
   const bool is_on_host = runtime::is_host_the_device();
   if (recipe.precision == "f32" && (is_on_host || need.activations > 2 * need.arena))
     remedies.emplace_back(is_on_host ? "--precision bf16" : "--precision auto");
-  if (n_local > 1) remedies.emplace_back("fewer ranks on a node");
-  remedies.emplace_back(is_on_host ? "--dry-run tells what a run needs"
-                                   : "--device host --dry-run tells what it does on a host");
+  if (n_local > 1) remedies.emplace_back("fewer ranks per node");
+  remedies.emplace_back(is_on_host ? "--dry-run reports the need of a run"
+                                   : "--device host --dry-run reports the need on a host");
   return core::join(remedies, "; ");
 }
 
@@ -63,21 +63,21 @@ struct Room {
                               const Room& room, std::uint64_t for_activations, const PlanActivations& plan) {
   const auto text = [](std::uint64_t bytes) { return core::format_decimal({bytes}); };
   const TooLarge all{need.activations, need.at_a_time, need.batch, for_activations};
-  core::fail_usage(
-      {.what = fmt::format("{} need{} {}, of it {} for activations, and {} {}", room.who, room.n_sharing > 1 ? "" : "s",
-                           text(room.needed), text(room.n_sharing * need.activations), room.left, text(room.bytes)),
-       .where = "memory",
-       .expected = "room for activations, parameters, gradients and the optimizer's state",
-       .fix = remedies(recipe, need, find_fitting(recipe, all, n_ranks, plan), n_local)});
+  core::fail_usage({.what = fmt::format("{} need{} {}, including {} for activations, but {} {}", room.who,
+                                        room.n_sharing > 1 ? "" : "s", text(room.needed),
+                                        text(room.n_sharing * need.activations), room.left, text(room.bytes)),
+                    .where = "memory",
+                    .expected = "room for activations, parameters, gradients and the optimizer's state",
+                    .fix = remedies(recipe, need, find_fitting(recipe, all, n_ranks, plan), n_local)});
 }
 
 std::uint64_t less(std::uint64_t bytes, std::uint64_t others) { return bytes - std::min(bytes, others); }
 
-/// So many samples at a time are planned at most: more take memory in proportion, and plans of groups time in its
-/// square.
+/// At most this many samples at a time are planned: more take memory in proportion, and plans of groups take time in
+/// its square.
 constexpr std::uint64_t most_planned = 4096;
 
-/// Without timing, which takes memory; what oneDNN has compiled for it is used again.
+/// Without timing, which takes memory; code that oneDNN has compiled for it is reused.
 std::unique_ptr<nn::Executor> executor_for(nn::Device& device, const Recipe& recipe, const nn::Network& network,
                                            std::uint64_t n, int n_ranks) {
   nn::ExecutorOptions options = executor_options(recipe, n);
@@ -114,7 +114,7 @@ void check_shared_room(const MemoryNeed& need, std::uint64_t n_local, const std:
   if (!error && room.capacity > 0) compare_shared_room(need, n_local, host, room.available);
 }
 
-/// By this process: libraries of GPUs alone take some hundred MB of it.
+/// Used by this process: libraries of GPUs alone take some hundred MB.
 std::uint64_t address_space_taken() {
   std::uint64_t n_pages = 0;
   std::ifstream{"/proc/self/statm"} >> n_pages;
@@ -128,7 +128,7 @@ void require_address_space() {
   const std::uint64_t least = std::max(of_host, address_space_taken() + beyond_now);
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= least) return;
-  core::fail_usage({.what = fmt::format("an address space of {} is less than the libraries of a training take",
+  core::fail_usage({.what = fmt::format("an address space of {} is too small for the libraries of training",
                                         core::format_decimal({limit.rlim_cur})),
                     .where = "the limit of this process (ulimit -v)",
                     .expected = fmt::format("at least {}", core::format_decimal({least})),
@@ -203,12 +203,12 @@ void compare_shared_room(const MemoryNeed& need, std::uint64_t n_local, const st
   if (n_local == 1 || available >= need.shared(n_local)) return;
   throw core::Error{
       core::ExitCode::system,
-      {.what = fmt::format("{} ranks on {} share {} of parameters and gradients, and /dev/shm has {} left", n_local,
+      {.what = fmt::format("{} ranks on {} share {} of parameters and gradients, but /dev/shm has {} left", n_local,
                            host, core::format_decimal({need.shared(n_local)}), core::format_decimal({available})),
        .where = "memory",
        .expected = "room for them in /dev/shm",
-       .fix = "enlarge it (mount -o remount,size=2G /dev/shm; docker run --shm-size 2g), or start fewer "
-              "ranks on a node"}};
+       .fix =
+           "enlarge it (mount -o remount,size=2G /dev/shm; docker run --shm-size 2g), or start fewer ranks per node"}};
 }
 
 core::Bytes checkpoint_bytes(const Recipe& recipe, const nn::Network& network) {

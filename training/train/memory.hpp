@@ -1,5 +1,5 @@
-// Whether nodes and limits have the memory that training takes, before any of it is taken.
-// Invariant: nothing is allocated but what planning the network takes; the forecast is that of --dry-run, within 10 %.
+// Whether nodes and limits have enough memory for training, before any is allocated.
+// Invariant: allocates only what planning the network takes; the forecast is that of --dry-run, within 10 %.
 // Used by the trainer.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace lockstep::training {
 
-/// Of one rank, beyond what its process has once the data are open; in bytes.
+/// Need of one rank, beyond what its process uses once the data are open; in bytes.
 struct MemoryNeed {
   std::uint64_t activations = 0;
   std::uint64_t at_a_time = 1;  ///< samples that these are of
@@ -38,24 +38,24 @@ struct MemoryNeed {
 };
 
 /// Throws core::Error (usage) if this process's limit of address space is below what the libraries need: oneDNN 2.6
-/// ends the program where it finds none (seen below 240 MB, without libraries for GPUs).
+/// ends the program if it gets none (seen below 240 MB, without libraries for GPUs).
 void require_address_space();
 
-/// `n` samples, or a few less: those of whole groups of batch normalization, of one at least.
+/// `n` samples, or slightly fewer: whole groups of batch normalization, at least one.
 [[nodiscard]] std::uint64_t whole_groups(const Recipe& recipe, std::uint64_t n) noexcept;
 
-/// Plans the network for it; for more than some thousand samples at a time, reckons it. `most`: samples of a rank in a
-/// batch.
+/// Plans the network for it; for more than some thousand samples at a time, extrapolates. `most`: samples of a rank in
+/// a batch.
 [[nodiscard]] MemoryNeed memory_need(nn::Device& device, const Recipe& recipe, const nn::Network& network,
                                      std::uint64_t most, int n_ranks, std::uint64_t n_local);
 
-/// As memory_need() has them. What it is given must outlive it.
+/// The function of memory_need(). Its arguments must outlive it.
 [[nodiscard]] PlanActivations activations_planner(nn::Device& device, const nn::Network& network, int n_ranks);
 
-/// What a rank keeps a copy of for --save-every: its part of parameters and the optimizer's state.
+/// What a rank copies for --save-every: its part of parameters and the optimizer's state.
 [[nodiscard]] std::uint64_t copy_bytes(const Recipe& recipe, std::uint64_t arena_bytes, std::uint64_t n_local);
 
-/// What a checkpoint takes on the disk, but for some KiB.
+/// The size of a checkpoint on disk, within some KiB.
 [[nodiscard]] core::Bytes checkpoint_bytes(const Recipe& recipe, const nn::Network& network);
 
 /// Throws core::Error (usage) if `n_local` ranks of `host` need more than is `available` there, or one of them more
@@ -63,12 +63,12 @@ void require_address_space();
 void compare_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_local, int n_ranks,
                     const std::string& host, std::uint64_t available, const runtime::LimitsLeft& limits);
 
-/// Throws core::Error (system) if parameters and gradients, which the ranks of a node share, have no room in the
+/// Throws core::Error (system) if parameters and gradients, which the ranks of a node share, do not fit in the
 /// `available` bytes of its /dev/shm.
 void compare_shared_room(const MemoryNeed& need, std::uint64_t n_local, const std::string& host,
                          std::uint64_t available);
 
-/// What ranks that have a GPU together find there.
+/// GPU memory for ranks that share a GPU.
 struct GpuRoom {
   std::uint64_t available;  ///< bytes
   std::uint64_t n_sharing;  ///< ranks
@@ -78,13 +78,13 @@ struct GpuRoom {
   [[nodiscard]] std::uint64_t of_rank() const noexcept { return of_all() / n_sharing; }
 };
 
-/// Throws core::Error (usage) if the ranks of `host` that have `gpu` need more than is there. It names the largest
-/// batch that `plan` finds to fit where a rank has the `least_of_rank` of all.
+/// Throws core::Error (usage) if the ranks of `host` with `gpu` need more than it has. Names the largest batch that
+/// fits according to `plan`, if the rank with the least memory has `least_of_rank`.
 void compare_device_memory(const Recipe& recipe, const MemoryNeed& need, const GpuRoom& gpu,
                            std::uint64_t least_of_rank, int n_ranks, const std::string& host,
                            const PlanActivations& plan);
 
-/// Of each rank's node, or GPU, as they are now.
+/// The result of a check of each rank's node, or GPU, in its present state.
 struct MemoryCheck {
   MemoryNeed need{};
   std::uint64_t of_gpu = 0;             ///< that there is for it and those it shares the GPU with; 0 on a host

@@ -30,11 +30,11 @@ std::uint64_t n_outputs(const Recipe& recipe, const data::SetSpec& spec) {
                     .fix = "name a set that fits the model, or another model"});
 }
 
-/// Two a sample, as all models of ids take them.
+/// Two per sample, as all models of ids take them.
 void check_ids(const Recipe& recipe, const data::SetSpec& spec) {
   constexpr std::uint64_t n_columns = 2;
   if (spec.is_encoded() || core::is_floating(spec.x.dtype) || spec.x.n_elements() != n_columns)
-    fail_for_x(recipe, spec, "two whole numbers a sample, user and item");
+    fail_for_x(recipe, spec, "two whole numbers per sample, user and item");
 }
 
 bool is_images(const data::SetSpec& spec) { return spec.is_encoded() || spec.x.shape.size() > 1; }
@@ -44,16 +44,15 @@ void check_numbers(const Recipe& recipe, const data::SetSpec& spec) {
   if (spec.classes.front() != "0")
     core::fail_usage({.what = fmt::format("y of the set is words: {}, ...", spec.classes.front()),
                       .where = fmt::format("model {}, data {}", recipe.model, recipe.data),
-                      .expected = fmt::format("numbers, as {} learns them", recipe.model),
+                      .expected = fmt::format("numbers, which {} learns", recipe.model),
                       .fix = is_images(spec) ? "choose a model that learns classes"
-                                             : "import another column as y; there is no model of classes of tables"});
-  core::fail_usage({.what = fmt::format("y of the set is one of {} classes", spec.classes.size()),
-                    .where = fmt::format("model {}, data {}", recipe.model, recipe.data),
-                    .expected = fmt::format("numbers, as {} learns them", recipe.model),
-                    .fix = is_images(spec)
-                               ? "import it with --no-classes (hdf5, npy), or choose a model that learns classes"
-                               : "import it with --no-classes (csv, hdf5, npy): classes are learned of "
-                                 "images only, there is no such model of tables"});
+                                             : "import another column as y: no model learns classes from tables"});
+  core::fail_usage(
+      {.what = fmt::format("y of the set is one of {} classes", spec.classes.size()),
+       .where = fmt::format("model {}, data {}", recipe.model, recipe.data),
+       .expected = fmt::format("numbers, which {} learns", recipe.model),
+       .fix = is_images(spec) ? "import it with --no-classes (hdf5, npy), or choose a model that learns classes"
+                              : "import it with --no-classes (csv, hdf5, npy): models learn classes only from images"});
 }
 
 void check_classes(const Recipe& recipe, const data::SetSpec& spec) {
@@ -62,20 +61,21 @@ void check_classes(const Recipe& recipe, const data::SetSpec& spec) {
   if (n_classes == 0 || spec.y.n_elements() != 1)
     core::fail_usage({.what = fmt::format("the set has no classes: y is {}", describe(spec.y)),
                       .where = fmt::format("model {}, data {}", recipe.model, recipe.data),
-                      .expected = fmt::format("one class a sample, as {} learns them", recipe.model),
+                      .expected = fmt::format("one class per sample, which {} learns", recipe.model),
                       .fix = "name a set with whole numbers as labels, imported without --no-classes"});
   if (recipe.classes > 0 && n_classes != recipe.classes)
-    core::fail_usage({.what = fmt::format("the set has {} classes, the model {} outputs", n_classes, recipe.classes),
-                      .where = "classes",
-                      .expected = "as many outputs as classes",
-                      .fix = fmt::format("--classes {}", n_classes)});
+    core::fail_usage(
+        {.what = fmt::format("the set has {} classes, but the model has {} outputs", n_classes, recipe.classes),
+         .where = "classes",
+         .expected = "as many outputs as classes",
+         .fix = fmt::format("--classes {}", n_classes)});
 }
 
-/// Of the embedding that `key` is about: as the recipe says, or as many as the set has ids.
+/// Rows of the embedding that `key` is about: from the recipe, or as many as the set has ids.
 std::uint64_t n_rows(std::string_view key, std::uint64_t of_recipe, std::uint64_t n_ids) {
   if (of_recipe == 0) return n_ids;
   if (of_recipe < n_ids)
-    core::fail_usage({.what = fmt::format("the set has {} {}, the model rows for {}", n_ids, key, of_recipe),
+    core::fail_usage({.what = fmt::format("the set has {} {}, but the model has rows for {}", n_ids, key, of_recipe),
                       .where = std::string{key},
                       .expected = fmt::format("at least {}", n_ids),
                       .fix = fmt::format("leave {} out, or --{} {}", key, key, n_ids)});
@@ -87,7 +87,7 @@ std::vector<std::uint64_t> n_ids_of(const Recipe& recipe, const DataInfo& data) 
   return {n_rows("users", recipe.users, data.n_ids[0]), n_rows("items", recipe.items, data.n_ids[1])};
 }
 
-/// Batch normalization of a single value per sample and channel; nullptr if there is none.
+/// Batch normalization with a single value per sample and channel; nullptr if there is none.
 const nn::Node* find_single_pixels(const nn::Network& network) {
   const auto found = std::ranges::find_if(network.nodes(), [](const nn::Node& node) {
     return std::holds_alternative<nn::BatchNorm>(node.layer) && node.output[1] * node.output[2] == 1;
@@ -95,10 +95,10 @@ const nn::Node* find_single_pixels(const nn::Network& network) {
   return found == network.nodes().end() ? nullptr : &*found;
 }
 
-/// Whether one of `n` samples, normalized by groups of more, is left alone.
+/// Whether one of `n` samples is left alone if they are normalized in groups of more.
 bool is_one_alone(const Recipe& recipe, std::uint64_t n) noexcept { return n % recipe.bn_group == 1; }
 
-/// The same of `n` samples cut into lanes and these into parts, whose sizes differ by one at most.
+/// Likewise for `n` samples divided into lanes and these into parts, whose sizes differ by at most one.
 bool is_one_alone_in_lanes(const Recipe& recipe, std::uint64_t n) noexcept {
   for (const std::uint64_t of_lane : {n / recipe.lanes, div_up(n, recipe.lanes)})
     for (const std::uint64_t of_part : {of_lane / recipe.accumulate, div_up(of_lane, recipe.accumulate)})
@@ -106,7 +106,7 @@ bool is_one_alone_in_lanes(const Recipe& recipe, std::uint64_t n) noexcept {
   return false;
 }
 
-/// The same of a batch as it is dealt to ranks. Their parts are cut between groups.
+/// Likewise for a batch divided among ranks, whose parts are cut between groups.
 bool is_one_alone_in_ranks(const Recipe& recipe, const data::LoaderOptions& options, std::uint64_t n_samples,
                            std::uint64_t batch, int n_ranks) {
   const int n_together = ranks_of_group(recipe, n_ranks);
@@ -119,7 +119,7 @@ bool is_one_alone_in_ranks(const Recipe& recipe, const data::LoaderOptions& opti
   return false;
 }
 
-/// Whether training goes on for so many batches of an epoch.
+/// Whether training continues for this many batches of an epoch.
 bool comes_to_batch(const Recipe& recipe, std::uint64_t n_samples, std::uint64_t n_batches) noexcept {
   const std::uint64_t n_epoch = recipe.drop_last ? n_batches * recipe.batch : n_samples;
   return (recipe.max_steps == 0 || recipe.max_steps >= n_batches) &&
@@ -144,17 +144,16 @@ nn::Network make_network(const Recipe& recipe, const DataInfo& data) try {
                          .has_log_softmax = recipe.loss == "nll"});
 } catch (const core::Error& error) {
   if (!error.problem().where.starts_with("layer ")) throw;
-  core::fail_usage({.what = fmt::format("model {} does not take the samples of {}: {} in {}", recipe.model,
+  core::fail_usage({.what = fmt::format("model {} does not accept the samples of {}: {} in {}", recipe.model,
                                         recipe.synthetic ? "the recipe" : fmt::format("'{}'", recipe.data),
                                         error.problem().what, error.problem().where),
                     .where = "model, data",
                     .expected = error.problem().expected,
-                    .fix =
-                        "choose a recipe or model for such samples (tables: toy, of numbers without classes; pairs of "
-                        "ids: movielens; images: the others), or another set"});
+                    .fix = "choose a recipe or model for such samples (tables of numbers without classes: toy; pairs "
+                           "of ids: movielens; images: the others), or another set"});
 }
 
-// All batches but the last consist of whole groups.
+// All batches except the last consist of whole groups.
 void check_groups(const Recipe& recipe, const nn::Network& network, std::uint64_t n_samples, int n_ranks) {
   const nn::Node* const node = find_single_pixels(network);
   if (node == nullptr) return;
@@ -170,13 +169,12 @@ void check_groups(const Recipe& recipe, const nn::Network& network, std::uint64_
   const bool is_alone = recipe.has_lanes() ? is_one_alone_in_lanes(recipe, n)
                                            : is_one_alone_in_ranks(recipe, options, n_samples, last, n_ranks);
   if (!is_alone) return;
-  core::fail_usage(
-      {.what = fmt::format("the last batch of an epoch, of {} in place of {} samples, leaves one alone in its "
-                           "group, in layer '{}' of 1x1 pixels",
-                           n, recipe.batch, node->name),
-       .where = "batch",
-       .expected = "more than 1 value per channel",
-       .fix = last > 0 ? "--drop-last, or another --batch" : "another --batch"});
+  core::fail_usage({.what = fmt::format("the last batch of an epoch has {} instead of {} samples and leaves one alone "
+                                        "in its group, in layer '{}' of 1x1 pixels",
+                                        n, recipe.batch, node->name),
+                    .where = "batch",
+                    .expected = "more than 1 value per channel",
+                    .fix = last > 0 ? "--drop-last, or another --batch" : "another --batch"});
 }
 
 nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_batch) noexcept {

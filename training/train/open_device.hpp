@@ -21,23 +21,23 @@ struct OpenDevice {
   std::unique_ptr<nn::Device> device{};
 };
 
-/// Collective. As runtime::choose_device(), but for training: with `automatic` the host, where this program cannot
-/// train on GPUs.
+/// Collective. Like runtime::choose_device(), for training: with `automatic` the host, if this program cannot train on
+/// GPUs.
 [[nodiscard]] runtime::DeviceChoice choose_training_device(const runtime::Communicator& world,
                                                            const runtime::Topology& topology,
                                                            const runtime::DeviceRequest& request);
 
-/// Collective. `n_threads`: of a host. `tunes`: as nn::open_accelerated_device() has it. Throws core::Error (usage or
+/// Collective. `n_threads`: for a host. `tunes`: as in nn::open_accelerated_device(). Throws core::Error (usage or
 /// system).
 [[nodiscard]] std::unique_ptr<OpenDevice> open_device(const runtime::Communicator& world,
                                                       const runtime::DeviceRequest& request, int n_threads,
                                                       bool tunes = false);
 
-/// What follows for a recipe from where it is computed: what bits depend on, and the precision that "auto" stands for.
-/// Throws core::Error (usage) if it is one that a GPU of the run has not.
+/// What the device means for a recipe: what bits depend on, and the precision that "auto" stands for. Throws
+/// core::Error (usage) for a precision that a GPU of the run lacks.
 void settle(Recipe& recipe, const runtime::DeviceChoice& choice);
 
-/// On rank 0: "NVIDIA H200 of each rank", "host: why no GPU"; empty if nobody expects anything else.
+/// On rank 0: "NVIDIA H200 of each rank", "host: why no GPU"; empty if a host is what everybody expects.
 [[nodiscard]] std::string to_text(const runtime::DeviceChoice& choice);
 
 }  // namespace lockstep::training

@@ -52,25 +52,26 @@ nlohmann::json read_content(const std::string& path) {
   if (is_there) content = nlohmann::json::parse(checkpoint::Checkpoint{path}.content());
   if (content.contains("bad_step")) {
     core::check_json(content, path + "/index.json", "content", checkpoint::training_content,
-                     "name a folder bad-step-N that lockstep train has left");
+                     "name a folder bad-step-N of a run");
     return content;
   }
   std::error_code error;
   const bool is_folder = std::filesystem::is_directory(path, error);
-  core::fail_usage({.what = fmt::format("'{}' is {}", path, is_folder ? "no step that was not finite" : "not there"),
-                    .where = replay_flag,
-                    .expected = "a folder bad-step-N of a run",
-                    .fix = "lockstep train leaves one where a loss is not finite"});
+  core::fail_usage(
+      {.what = fmt::format("'{}' {}", path, is_folder ? "does not hold a step that was not finite" : "does not exist"),
+       .where = replay_flag,
+       .expected = "a folder bad-step-N of a run",
+       .fix = "lockstep train keeps one when a loss is not finite"});
 }
 
-/// As the recipe file that the run might have been started with: TOML's booleans, numbers, texts and lists are JSON's.
+/// As the recipe file of the run might read: TOML's booleans, numbers, texts and lists are JSON's.
 std::string as_toml(const nlohmann::json& recipe) {
   std::string text;
   for (const auto& [key, value] : recipe.items()) text += fmt::format("{} = {}\n", key, value.dump());
   return text;
 }
 
-/// In as many parts as the ranks had together, where groups allow it: what they had memory for is not too much for one.
+/// In as many parts as all ranks had together, if groups allow it: parts that fit into their memory fit here.
 std::uint64_t parts_on_one_rank(const Recipe& recipe, std::uint64_t n_ranks) {
   if (recipe.deterministic) return recipe.accumulate;  // lanes are parts already
   const std::uint64_t group = std::max<std::uint64_t>(1, recipe.bn_group);
@@ -122,7 +123,7 @@ class Step {
         .learning_rate = bundle_.bad.learning_rate, .epoch = bundle_.state.epoch, .step = bundle_.state.n_steps};
   }
 
-  /// Whether the step is finite; prints what there is to see.
+  /// Whether the step is finite; prints the details.
   bool make() {
     tell_records();
     tell_data();
@@ -139,7 +140,7 @@ class Step {
 
  private:
   void tell_records() const {
-    core::print("step      {} of the run, {} of epoch {}; learning rate {:.4g}; {} before it\n",
+    core::print("step      {} of the run, {} of epoch {}; learning rate {:.4g}; state before it in {}\n",
                 bundle_.state.n_steps + 1, bundle_.state.of_epoch.n_steps + 1, bundle_.state.epoch + 1,
                 bundle_.bad.learning_rate, bundle_.path);
     for (const Sighting& one : bundle_.bad.seen)
@@ -175,12 +176,12 @@ class Step {
     const auto bad = parallel::find_not_finite(synchronizer.slots(), gradients);
     double sum = 0;
     for (const float value : gradients) sum += static_cast<double>(value) * static_cast<double>(value);
-    core::print("gradient  {}\n", bad ? fmt::format("not finite, of {} first", synchronizer.slots()[*bad].name)
-                                      : fmt::format("finite, of norm {:.4g}", std::sqrt(sum)));
+    core::print("gradient  {}\n", bad ? fmt::format("not finite, first in {}", synchronizer.slots()[*bad].name)
+                                      : fmt::format("finite, norm {:.4g}", std::sqrt(sum)));
     return !bad;
   }
 
-  /// Each alone. Where batch normalization makes a sample's loss one of its group it cannot be looked for.
+  /// Each sample alone. With batch normalization a sample's loss depends on its group, so this is not possible.
   void tell_samples() {
     if (!learner_.network().statistics().empty() || batch_->ids.empty()) return;
     std::vector<std::uint64_t> bad;
@@ -189,7 +190,7 @@ class Step {
       one.n_global = 1;
       if (!std::isfinite(loss_of(one).first)) bad.push_back(one.ids[0]);
     }
-    core::print("samples   not finite alone: {}\n", bad.empty() ? "none" : text_of(bad));
+    core::print("samples   not finite on their own: {}\n", bad.empty() ? "none" : text_of(bad));
   }
 
   const Bundle& bundle_;
@@ -204,12 +205,12 @@ void require_same_data(const Replay& replay, const Batches& batches) {
   const Epochs& then = replay.bundle.epochs;
   const std::string now = digest_of_set(replay.resolved.recipe);
   if (then.set_digest == now && then.n_batches == batches.n_batches()) return;
-  core::fail_usage({.what = fmt::format("'{}' is of another set than '{}', or of other batches", replay.path,
+  core::fail_usage({.what = fmt::format("'{}' comes from another set than '{}', or from other batches", replay.path,
                                         replay.resolved.recipe.data),
                     .where = replay_flag,
                     .expected = fmt::format("epochs of {} steps; a set whose manifest.json has digest '{}', not '{}'",
                                             then.n_batches, then.set_digest, now),
-                    .fix = "name the set by --data, and leave --batch as it was"});
+                    .fix = "name the set with --data, and leave --batch as it was"});
 }
 
 int make_again(const Replay& replay, const runtime::Session& session, runtime::Watchdog& watchdog) {
@@ -224,10 +225,10 @@ int make_again(const Replay& replay, const runtime::Session& session, runtime::W
                         .fix = "start it without a launcher"});
     require_data(replay.resolved.recipe);
     if (replay.resolved.recipe.precision == "f16")
-      core::fail_usage({.what = "the run was in f16, which hosts do not compute, and a step is made again on the host",
+      core::fail_usage({.what = "the run used f16, which the host does not support, but a replay runs on the host",
                         .where = replay_flag,
                         .expected = "another precision",
-                        .fix = "--precision f32: is it not finite there, either?"});
+                        .fix = "use --precision f32, to see whether the step is finite there"});
     const auto place =
         open_device(world, {.kind = runtime::DeviceKind::host}, threads_of(world, replay.resolved.recipe));
     metrics::PhaseTimers timers;
@@ -236,7 +237,7 @@ int make_again(const Replay& replay, const runtime::Session& session, runtime::W
     setup.learner->load_checkpoint(checkpoint::open_checkpoint(world, replay.path), replay.bundle.state);
     watchdog.enter(runtime::Activity::training);
     is_finite = Step{replay, setup}.make();
-    core::print("verdict   {}\n", is_finite ? "finite here: suspect what differs, such as the processor, or its memory"
+    core::print("verdict   {}\n", is_finite ? "finite here: check what differs, such as the processor or its memory"
                                             : "not finite here either");
   });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);

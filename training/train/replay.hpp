@@ -1,5 +1,5 @@
-// lockstep train --replay: a step that was not finite, once more, on one rank, to see where that begins.
-// Invariant: the parameters, samples and random numbers are those of the run; nothing is written.
+// lockstep train --replay: repeats a step that was not finite on one rank, to find where that begins.
+// Invariant: parameters, samples and random numbers are those of the run; nothing is written.
 // Used by `lockstep train`.
 #pragma once
 
@@ -10,10 +10,10 @@
 
 namespace lockstep::training {
 
-/// Whether `arguments`, of `lockstep train`, ask for it.
+/// Whether `arguments` of `lockstep train` contain --replay.
 [[nodiscard]] bool asks_for_replay(const std::vector<std::string>& arguments);
 
-/// Of `arguments` that do. Exit code 0: the step is not finite here either; 1: it is. Throws core::Error (usage).
+/// Parses such `arguments`. Exit code 0: the step is not finite here either; 1: it is. Throws core::Error (usage).
 [[nodiscard]] Invocation parse_replay(const std::vector<std::string>& arguments);
 
 }  // namespace lockstep::training

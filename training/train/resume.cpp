@@ -26,8 +26,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* resume_flag = "--resume";
 
-/// How far a run goes (where its rates do not depend on that), what is told and kept of it, and by what it is computed
-/// and read: never what is learned.
+/// Keys for the length of a run (if its rates do not depend on it), for its reports and records, and for the way it
+/// computes and reads: never for what is learned.
 constexpr std::array<std::string_view, 19> free_keys{
     "name",        "epochs",     "samples", "max-steps",     "evaluate-every", "save-every", "val-split",
     "val-augment", "data",       "stage",   "cache",         "loader-threads", "threads",    "precision",
@@ -62,36 +62,35 @@ std::vector<Difference> differences(const Json& then, const Json& now) {
   return all;
 }
 
-/// Its fields are right where they are there: the index was read.
+/// Its fields are valid if present: the index was read.
 void require_training(const Json& content, const checkpoint::Checkpoint& from) {
   core::check_json(content, from.path() + "/index.json", "content", checkpoint::training_content,
-                   "name a checkpoint of lockstep train; --init-from takes the weights of any");
+                   "name a checkpoint of lockstep train; --init-from loads the weights of any");
 }
 
-/// A run that was killed before its first checkpoint is started anew; not one that has more to show.
+/// A run that was killed before its first checkpoint is started again; not one that has more to lose.
 void require_nothing_to_lose(const std::string& run_dir, const std::vector<std::string>& checkpoints) {
   if (!checkpoints.empty())
     throw core::Error{core::ExitCode::failed,
-                      {.what = fmt::format("no checkpoint in '{}' is whole, of {}", run_dir, checkpoints.size()),
+                      {.what = fmt::format("no checkpoint in '{}' is whole, out of {}", run_dir, checkpoints.size()),
                        .where = resume_flag,
-                       .fix = "copy one again, or move them away to start anew"}};
+                       .fix = "copy one again, or move all away to start a new run"}};
   std::error_code error;
   const std::string folder = checkpoint::checkpoints_in(run_dir);
   if (fs::is_directory(folder, error) && !checkpoint::list_set_aside(folder).empty())
     throw core::Error{
         core::ExitCode::failed,
-        {.what = fmt::format("all checkpoints in '{}' are set aside, as they may hold what had changed in "
-                             "memory",
-                             run_dir),
+        {.what =
+             fmt::format("all checkpoints in '{}' are set aside, because they may contain a change in memory", run_dir),
          .where = resume_flag,
-         .fix = "choose another --run-dir to start anew, or look at them: lockstep ckpt cat, diff"}};
+         .fix = "choose another --run-dir for a new run, or inspect them: lockstep ckpt cat, diff"}};
   const fs::path status = fs::path{run_dir} / "status.json";
   const bool has_finished = state_in(status.string()) == name(RunStatus::finished);
   if (has_finished || fs::exists(fs::symlink_status(fs::path{run_dir} / "weights.h5", error)))
-    core::fail_usage({.what = fmt::format("'{}' holds a run that has ended without a checkpoint", run_dir),
+    core::fail_usage({.what = fmt::format("'{}' holds a run that ended without a checkpoint", run_dir),
                       .where = resume_flag,
                       .expected = "one with a checkpoint, or none",
-                      .fix = "choose another --run-dir; --init-from begins a new run with its weights"});
+                      .fix = "choose another --run-dir; --init-from starts a new run with its weights"});
 }
 
 }  // namespace
@@ -115,7 +114,7 @@ std::optional<checkpoint::Checkpoint> find_checkpoint(const runtime::Communicato
   core::fail_usage({.what = fmt::format("there is no whole checkpoint in '{}'", options.resume),
                     .where = resume_flag,
                     .expected = "a run's folder, or a checkpoint in its folder checkpoints",
-                    .fix = "name another, or start anew without --resume"});
+                    .fix = "name another, or start a new run without --resume"});
 }
 
 std::string digest_of_set(const Recipe& recipe) {
@@ -134,37 +133,38 @@ RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, 
   const Json content = Json::parse(from.content());
   require_training(content, from);
   if (content.contains("bad_step"))
-    core::fail_usage({.what = fmt::format("'{}' is kept to make a bad step again, and not to go on from", from.path()),
+    core::fail_usage({.what = fmt::format("'{}' is kept to replay a bad step, not to resume from", from.path()),
                       .where = resume_flag,
                       .expected = "a checkpoint of a run",
-                      .fix = "--replay makes the step again; --init-from begins a new run with its weights"});
+                      .fix = "--replay repeats the step; --init-from starts a new run with its weights"});
   if (content.at("epoch_steps") != epochs.n_batches)
-    core::fail_usage({.what = fmt::format("an epoch of checkpoint '{}' has {} steps, and would now have {}",
+    core::fail_usage({.what = fmt::format("an epoch of checkpoint '{}' has {} steps, but would now have {}",
                                           from.path(), content.at("epoch_steps").dump(), epochs.n_batches),
                       .where = resume_flag,
-                      .expected = "a set of as many samples, and the same batch",
-                      .fix = "start it as before, or begin a new run with its weights by --init-from"});
+                      .expected = "a set with the same number of samples, and the same batch",
+                      .fix = "use the earlier set and batch, or start a new run with its weights: --init-from"});
   if (recipe.order == "torch" && content.at("ranks") != epochs.n_ranks)
-    core::fail_usage({.what = fmt::format("checkpoint '{}' is of a run on {} ranks, not {}, and by the order torch",
+    core::fail_usage({.what = fmt::format("checkpoint '{}' comes from a run on {} ranks, not {}, with the order torch",
                                           from.path(), content.at("ranks").dump(), epochs.n_ranks),
                       .where = resume_flag,
-                      .expected = "as many ranks, as PyTorch's order depends on them",
-                      .fix = "start as many"});
+                      .expected = "the same number of ranks, because PyTorch's order depends on it",
+                      .fix = fmt::format("start {} ranks", content.at("ranks").dump())});
   if (!is_anyway) {
     const auto other = differences(content.at("recipe"), Json::parse(recipe_json(recipe)));
     if (!other.empty())
-      core::fail_usage({.what = fmt::format("checkpoint '{}' is of another recipe: {} was {}, and is {}{}", from.path(),
-                                            other.front().key, other.front().then, other.front().now,
+      core::fail_usage({.what = fmt::format("checkpoint '{}' comes from another recipe: {} was {}, and is now {}{}",
+                                            from.path(), other.front().key, other.front().then, other.front().now,
                                             other.size() == 1 ? "" : fmt::format("; {} more differ", other.size() - 1)),
                         .where = resume_flag,
-                        .expected = "the recipe and flags that the run was begun with",
-                        .fix = "start it as before, or go on with other values by --resume-anyway"});
+                        .expected = "the recipe and flags that the run was started with",
+                        .fix = "use these, or resume with the new values: --resume-anyway"});
     if (content.at("set_digest") != epochs.set_digest)
-      core::fail_usage({.what = fmt::format("checkpoint '{}' is of another set than '{}'", from.path(), recipe.data),
-                        .where = resume_flag,
-                        .expected = fmt::format("a set whose manifest.json has digest {}, not {}",
-                                                content.at("set_digest").get<std::string>(), epochs.set_digest),
-                        .fix = "name the set that the run was begun with, or go on with this one by --resume-anyway"});
+      core::fail_usage(
+          {.what = fmt::format("checkpoint '{}' comes from another set than '{}'", from.path(), recipe.data),
+           .where = resume_flag,
+           .expected = fmt::format("a set whose manifest.json has digest {}, not {}",
+                                   content.at("set_digest").get<std::string>(), epochs.set_digest),
+           .fix = "name the set that the run was started with, or resume with this one: --resume-anyway"});
   }
   return parse_run_state(content.at("state").dump());
 }

@@ -1,5 +1,6 @@
-// Going on from a checkpoint: which one, and whether it is one of this run.
-// Invariant: a run goes on with the recipe and the set it was begun with, but for what does not change how is learned.
+// Resuming from a checkpoint: which one, and whether it belongs to this run.
+// Invariant: a run resumes with the recipe and the set it was started with, except for keys that do not change what is
+// learned.
 // Used by the trainer.
 #pragma once
 
@@ -16,9 +17,9 @@
 
 namespace lockstep::training {
 
-/// Collective: the checkpoint that --resume asks for, verified; nothing if it asks for none, or for whatever there is
-/// and there is none. Throws core::Error, the same on all ranks: (usage) if there is none at the place that was named,
-/// (failed) if it is not whole.
+/// Collective: the checkpoint that --resume asks for, verified; nothing without --resume, or with `auto` if there is
+/// none. Throws core::Error, the same on all ranks: (usage) if there is none at the named place, (failed) if it is not
+/// whole.
 [[nodiscard]] std::optional<checkpoint::Checkpoint> find_checkpoint(const runtime::Communicator& world,
                                                                     const RunOptions& options);
 
@@ -32,13 +33,13 @@ struct Epochs {
 /// Digest of the set's manifest; empty if samples are made.
 [[nodiscard]] std::string digest_of_set(const Recipe& recipe);
 
-/// What a checkpoint keeps beside tensors: the text of a JSON object. `bad`: of the step that would come next; null if
-/// that is not known.
+/// What a checkpoint keeps besides tensors: the text of a JSON object. `bad`: the step that would come next; null if it
+/// is not bad.
 [[nodiscard]] std::string checkpoint_content(const Recipe& recipe, const Epochs& epochs, const RunState& state,
                                              const BadStep* bad);
 
-/// Where a run stood. Throws core::Error (usage) if its epochs were of other batches, or it is kept for a bad step; and
-/// if it was of another recipe or set, unless `is_anyway`.
+/// The position of the run. Throws core::Error (usage) if its epochs had other batches, or it is kept for a bad step;
+/// and if it had another recipe or set, unless `is_anyway`.
 [[nodiscard]] RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, const Epochs& epochs,
                                     bool is_anyway);
 

@@ -84,7 +84,7 @@ constexpr std::array self_test_precisions{SelfTestPrecision{"f32", nn::Precision
                                           SelfTestPrecision{"f16", nn::Precision::f16, 0.005, 0.8},
                                           SelfTestPrecision{"bf16", nn::Precision::bf16, 0.02, 0.8}};
 
-/// Samples in the memory that a batch is of.
+/// The most samples of a batch in memory.
 struct SelfTestSamples {
   std::vector<float> x{};
   std::vector<std::int64_t> x_ids{};
@@ -122,13 +122,13 @@ class NoHooks final : public nn::Hooks {
   void sum(runtime::DeviceSpan<double>, runtime::Stream&) override {}
 };
 
-/// What came of it: the mean loss, and the gradient of each parameter in PyTorch's order.
+/// The result: the mean loss, and the gradient of each parameter in PyTorch's order.
 struct SelfTestResult {
   double loss = 0;
   std::vector<std::vector<float>> gradients{};
 };
 
-/// Forward and backward in training, on the device in use.
+/// A forward and backward pass in training, on the device in use.
 SelfTestResult compute(nn::Device& device, const SelfTestCase& given, nn::Precision precision) {
   const nn::Network network = nn::make_model(given.model);
   const auto executor = device.make_executor(
@@ -165,7 +165,7 @@ SelfTestResult compute(nn::Device& device, const SelfTestCase& given, nn::Precis
   return result;
 }
 
-/// The norm of the difference over that of what was expected; NaN where one is.
+/// The norm of the difference divided by that of the expected value; NaN if one is NaN.
 double relative_error(std::span<const std::vector<float>> found, std::span<const std::vector<float>> expected) {
   double difference = 0, norm = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -202,7 +202,7 @@ bool tell_row(const core::Table& table, const SelfTestCase& given, const SelfTes
   return is_good;
 }
 
-/// Of the models named, or of all. Throws core::Error (usage).
+/// The named models, or all. Throws core::Error (usage).
 std::vector<SelfTestCase> cases_of(const std::vector<std::string>& models) {
   const std::vector<SelfTestCase> all = self_test_cases();
   if (models.empty()) return all;
@@ -217,7 +217,7 @@ std::vector<SelfTestCase> cases_of(const std::vector<std::string>& models) {
   return asked;
 }
 
-/// All but the `taken`. Throws core::Error (usage).
+/// Refuses all flags except `taken`. Throws core::Error (usage).
 void refuse_flags_of_training(const std::vector<std::string>& arguments, const std::vector<std::string>& taken) {
   RecipeWords words;
   RunOptions options;
@@ -231,9 +231,9 @@ void refuse_flags_of_training(const std::vector<std::string>& arguments, const s
     const std::string name = argument.substr(0, argument.find('='));
     if (std::ranges::find(of_training, name) == of_training.end() || std::ranges::find(taken, name) != taken.end())
       continue;
-    core::fail_usage({.what = fmt::format("{} does not go with {}", name, self_test_flag),
+    core::fail_usage({.what = fmt::format("{} cannot be combined with {}", name, self_test_flag),
                       .where = name,
-                      .expected = fmt::format("names of models, and of flags {}", core::join(taken)),
+                      .expected = fmt::format("names of models, and no flags but {}", core::join(taken)),
                       .fix = "leave it out"});
   }
 }
@@ -258,7 +258,7 @@ int self_test(const runtime::Session& session, const runtime::DeviceRequest& req
       core::fail_usage({.what = fmt::format("{} ranks were started", world.n_ranks()),
                         .where = std::string{self_test_flag},
                         .expected = "one",
-                        .fix = "start it without a launcher, on one node after another"});
+                        .fix = "start it without a launcher, on each node in turn"});
     const auto host = nn::open_device(1);
     const runtime::DeviceChoice choice = choose_training_device(world, runtime::discover_topology(world), request);
     core::print("device  {}\n", to_text(choice).empty() ? "host" : to_text(choice));
@@ -285,7 +285,7 @@ int self_test(const runtime::Session& session, const runtime::DeviceRequest& req
       }
     }
     core::print("verdict {}\n", n_failed == 0
-                                    ? "the device computes what the host does"
+                                    ? "the device computes the same as the host"
                                     : fmt::format("{} of {} differ by more than the limit", n_failed, n_rows));
   });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);

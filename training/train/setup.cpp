@@ -26,7 +26,7 @@ int threads_of(const runtime::Communicator& world, const Recipe& recipe) {
 
 namespace {
 
-/// Why nothing is chosen anew; empty if it is.
+/// Why nothing is tuned; empty if it is.
 std::string_view why_not_tuned(const OpenDevice& place, const Recipe& recipe, const RunOptions& options) {
   if (place.choice.is_host()) return "is on the host";
   if (options.dry_run) return "trains nothing";
@@ -48,7 +48,7 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
     if (check.misfit && !options.dry_run) throw core::Error{*check.misfit};
     return check;
   };
-  // Hosts are asked for an evaluation's memory once it is used, GPUs at once.
+  // On hosts the memory of an evaluation is checked when it is used, on GPUs at once.
   const bool may_take_less = options.evaluate_only && place.choice.is_host();
   const auto fit = [&](const DataInfo& info, std::uint64_t most) {
     const nn::Network network = fitting_network(info);
@@ -74,8 +74,8 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
   setup.warnings = surprises(resolved, setup.goal, training, evaluation, !options.init_from.empty());
   if (recipe.is_on_device && recipe.deterministic)
     setup.warnings.push_back(
-        "on GPUs deterministic runs have the same bits on as many ranks only, and no lanes; --device host has them on "
-        "any");
+        "on GPUs a deterministic run has no lanes, and the same bits only on the same number of ranks; --device host "
+        "has them on any");
   if (place.choice.is_host() && options.device.shares_gpu)
     setup.warnings.push_back("--share-gpu has no effect: this run is on the host");
   if (const auto why_not = why_not_tuned(place, recipe, options); options.tune && !why_not.empty())
@@ -88,8 +88,8 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
     setup.devices = comm::make_device_group(*setup.transport, place.choice);
   if (!place.choice.is_host() && world.n_ranks() > 1 && comm::nccl_version().empty())
     setup.warnings.push_back(
-        "gradients are summed by way of the host, as this program is built without NCCL: build it where NCCL 2.18 or "
-        "newer is");
+        "gradients are summed through the host, because this program is built without NCCL: build it with NCCL 2.18 or "
+        "newer");
   if (setup.devices) {
     const comm::AllConnections all = comm::gather_connections(world, place.topology, setup.devices->connection());
     setup.networks = all.networks;
@@ -114,13 +114,13 @@ StartRecord start_record(const runtime::Communicator& world, const runtime::Topo
       .model = recipe.model,
       .n_parameters = setup.learner->network().n_parameter_elements(),
       .precision = recipe.precision,
-      .data = recipe.synthetic ? "made on the spot" : recipe.data,
+      .data = recipe.synthetic ? "synthetic" : recipe.data,
       .n_samples = batches.info().n_samples,
       .shape = nn::to_string(batches.info().input),
       .n_evaluation = evaluation != nullptr ? evaluation->info().n_samples : 0,
       .n_ranks = static_cast<std::uint64_t>(world.n_ranks()),
       .n_nodes = topology.n_nodes,
-      .device = to_text(choice) + (setup.networks.empty() ? "" : ", NCCL between nodes by " + setup.networks) +
+      .device = to_text(choice) + (setup.networks.empty() ? "" : ", NCCL between nodes over " + setup.networks) +
                 (setup.learner->synchronizer().is_registered() ? ", gradients registered with NCCL" : ""),
       .global_batch = recipe.batch,
       .memory = {executor.n_bytes() + 2 * executor.arena_elements() * sizeof(float) +

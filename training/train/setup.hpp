@@ -1,5 +1,5 @@
-// What training works with, made and checked before the first step: data, network, learner, goal.
-// Invariant: whatever does not fit is refused on all ranks, and before memory is taken as far as it can be known.
+// What training works with, created and checked before the first step: data, network, learner, goal.
+// Invariant: anything that does not fit is refused on all ranks, and before memory is allocated if that is possible.
 // Used by the trainer.
 #pragma once
 
@@ -47,8 +47,8 @@ struct Setup {
   }
 };
 
-/// Threads of this rank: as the recipe says, or its share of the cores. Deterministic runs need the same number however
-/// many ranks there are: oneDNN's weight gradients differ in their bits between 1 and 2.
+/// Threads of this rank: from the recipe, or its share of the cores. Deterministic runs need the same number on any
+/// number of ranks: oneDNN's weight gradients differ in their bits between 1 and 2.
 [[nodiscard]] int threads_of(const runtime::Communicator& world, const Recipe& recipe);
 
 /// Collective. All but `options` must outlive it. `on_progress`: called now and then, and after each layer
@@ -57,7 +57,7 @@ struct Setup {
                            const RunOptions& options, metrics::PhaseTimers& timers,
                            const std::function<void()>& on_progress);
 
-/// Collective: what is about to be trained; complete on rank 0.
+/// Collective: describes what will be trained; complete on rank 0.
 [[nodiscard]] StartRecord start_record(const runtime::Communicator& world, const runtime::Topology& topology,
                                        const runtime::DeviceChoice& choice, const Recipe& recipe, const Setup& setup,
                                        const std::string& folder, const std::optional<ResumeRecord>& resumed);

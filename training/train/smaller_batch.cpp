@@ -31,7 +31,7 @@ class Search {
         plan_{plan},
         groups_follow_{recipe.bn_group > 0 && recipe.bn_group == least_part(recipe)} {}
 
-  /// Between what is known to fit and what is not, halfway and by proportion in turns.
+  /// Between what fits and what does not, alternately halfway and by proportion.
   [[nodiscard]] std::optional<Candidate> smaller() const {
     std::optional<Candidate> fitting;
     Known least{0, 0}, most{all_.at_a_time, all_.activations};
@@ -52,7 +52,7 @@ class Search {
     return fitting;
   }
 
-  /// None of whose parts has more samples than `n`.
+  /// The batch none of whose parts has more samples than `n`.
   [[nodiscard]] std::optional<Candidate> in_parts(std::uint64_t n) const {
     const std::uint64_t end = std::min(recipe_.batch, recipe_.accumulate + most_tries);
     for (std::uint64_t parts = recipe_.accumulate + 1; parts <= end; ++parts)
@@ -74,7 +74,7 @@ class Search {
     return std::clamp(least.at_a_time + distance, least.at_a_time + 1, most.at_a_time - 1);
   }
 
-  /// Nothing if it cannot be planned, as groups of a sample may not.
+  /// Nothing if it cannot be planned, which happens for groups of one sample.
   [[nodiscard]] std::optional<std::uint64_t> bytes(const Candidate& candidate) const {
     std::optional<std::uint64_t> taken;
     static_cast<void>(core::complaint_of([&] { taken = plan_(candidate.recipe, candidate.at_a_time); }));

@@ -1,5 +1,5 @@
-// What of a recipe fits into the memory that there is for activations, where all of it does not.
-// Invariant: what is named is a recipe that training accepts on as many ranks, whatever the set.
+// The part of a recipe that fits into the memory for activations, if all of it does not.
+// Invariant: the result is a recipe that training accepts on the same number of ranks, with any set.
 // Used by memory.cpp.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace lockstep::training {
 
-/// Bytes that the activations of so many samples of a rank at a time take.
+/// Bytes of the activations of this many samples of a rank at a time.
 using PlanActivations = std::function<std::uint64_t(const Recipe&, std::uint64_t at_a_time)>;
 
 struct TooLarge {
@@ -26,7 +26,7 @@ struct Fitting {
   std::optional<Recipe> in_parts{};  ///< with the same batch in more parts, as few as do
 };
 
-/// Asks `plan` a few times. It may throw core::Error, of what cannot be.
+/// Calls `plan` a few times, which may throw core::Error for what is impossible.
 [[nodiscard]] Fitting find_fitting(const Recipe& recipe, const TooLarge& all, int n_ranks, const PlanActivations& plan);
 
 }  // namespace lockstep::training

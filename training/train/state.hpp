@@ -1,5 +1,5 @@
-// What of a run changes from step to step, beside parameters, statistics and the optimizer's state.
-// Invariant: plain values, the same on all ranks: where a run stands, and what is known of its epoch.
+// The changing state of a run, besides parameters, statistics and the optimizer's state.
+// Invariant: plain values, the same on all ranks: the position of a run, and the facts of its epoch.
 // Used by the trainer, and by its checkpoints, which keep them.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace lockstep::training {
 
-/// Sums over what all ranks know of the steps of an epoch, or of an interval.
+/// Sums over the agreed steps of an epoch, or of an interval.
 struct AgreedSums {
   double loss = 0;
   std::uint64_t n_samples = 0;
@@ -33,7 +33,7 @@ struct AgreedSums {
   [[nodiscard]] double top1_percent() const noexcept { return 100 * mean(static_cast<double>(n_top1), n_samples); }
 };
 
-/// The evaluation that none has been better than: by right answers, then by loss.
+/// The best evaluation: by right answers, then by loss.
 struct BestEvaluation {
   std::uint64_t n_steps = 0;  ///< after these
   std::uint64_t n_samples = 0;
@@ -57,13 +57,13 @@ struct RunState {
   std::optional<optim::LossScale> loss_scale{};                  ///< of a checkpoint; else the device has it
   std::optional<BestEvaluation> best{};                          ///< of all so far
 
-  /// Of step `step` of the run, counting from 0: one of the last.
+  /// The rate of step `step` of the run, counting from 0: one of the last.
   [[nodiscard]] double rate_of(std::uint64_t step) const noexcept { return rates[step % rates.size()]; }
-  /// An agreed loss, one after another. When there are 4,096, their digest takes their place before the next.
+  /// Adds an agreed loss. When there are 4,096, their digest replaces them before the next.
   void add_loss(double loss);
-  /// The same of a run that was resumed and of one that was not.
+  /// The same for a resumed and an uninterrupted run.
   [[nodiscard]] std::string digest_of_losses() const;
-  /// Of other samples than the best so far it is the best. One whose loss is no number never is.
+  /// With other samples than the best so far it is the best. One whose loss is NaN never is.
   void note_evaluation(const EvaluationRecord& evaluated) noexcept;
   void begin_next_epoch() noexcept {
     ++epoch;
@@ -74,7 +74,7 @@ struct RunState {
 
 /// The text of a JSON object. All steps are agreed on: so the rates of the last ones need not be kept.
 [[nodiscard]] std::string to_json(const RunState& state);
-/// Throws core::Error (usage) naming the field if it is none of to_json().
+/// Throws core::Error (usage) naming the field if the text does not come from to_json().
 [[nodiscard]] RunState parse_run_state(std::string_view text);
 
 }  // namespace lockstep::training

@@ -56,15 +56,15 @@ std::optional<std::int64_t> parse_date(const std::string& text) {
   return std::mktime(&date);
 }
 
-/// What `left_by` makes of the answer to `question`; told if that is nothing.
+/// The time that `left_by` reads from the answer to `question`; warns if there is none.
 template <class Read>
 std::optional<core::Seconds> ask(const std::vector<std::string>& question, Read left_by) {
   const auto text = runtime::output_of(question, time_for_answer);
   const std::optional<core::Seconds> left = text ? left_by(*text) : std::nullopt;
   if (!left)
     core::log_warning(
-        fmt::format("'{}' does not tell when this job ends, so it is not stopped in time for a checkpoint; "
-                    "--time-limit names the time, and 0 leaves out this warning",
+        fmt::format("'{}' does not report when this job ends, so the run cannot save a checkpoint before that; set "
+                    "--time-limit, or --time-limit 0 to silence this warning",
                     fmt::join(question, " ")));
   return left && left->value < unlimited.value ? left : std::nullopt;
 }
@@ -83,7 +83,7 @@ std::optional<core::Seconds> time_left_by_squeue(std::string_view text) {
   return if_above_zero(*days * seconds_per_day + *rest);
 }
 
-// Long values go on in lines that begin with a tab; the two wanted are short.
+// Long values continue in lines that begin with a tab; the two wanted are short.
 std::optional<core::Seconds> time_left_by_qstat(std::string_view text, std::int64_t now) {
   std::optional<std::int64_t> walltime, start;
   while (!text.empty()) {

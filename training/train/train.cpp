@@ -35,11 +35,11 @@ void require_same_recipe(const runtime::Communicator& world, const Recipe& recip
   for (const auto& [key, value] : first.items()) {
     if (mine.contains(key) && mine[key] == value) continue;
     core::fail_usage(
-        {.what = fmt::format("rank {} on {} has another recipe than rank 0: {} is {}, there {}", world.rank(),
+        {.what = fmt::format("rank {} on {} has another recipe than rank 0: {} is {}, not {}", world.rank(),
                              runtime::host_name(), key, mine.value(key, nlohmann::json{}).dump(), value.dump()),
          .where = recipe.name,
          .expected = "the same recipe and flags on all ranks",
-         .fix = "name a file that all nodes see, and start all ranks by one command"});
+         .fix = "name a file that all nodes see, and start all ranks with one command"});
   }
 }
 
@@ -64,7 +64,7 @@ int train(TrainCommand& command, const runtime::Session& session, runtime::Watch
     check_ranks(recipe, session.world().n_ranks());
   });
   if (const auto bad = session.agree(bad_place)) return core::to_int(*bad);
-  // Whoever computes on all cores has none to spare for reading ahead.
+  // A rank that computes on all its cores has none to spare for reading ahead.
   if (!recipe.is_on_device && recipe.loader_threads < 0 && recipe.threads == 0) recipe.loader_threads = 0;
   if (command.options.dry_run && recipe.is_on_device)
     return describe_on_gpus(session, *device, command.resolved, command.options, watchdog);
@@ -75,7 +75,7 @@ int train(TrainCommand& command, const runtime::Session& session, runtime::Watch
   return command.options.dry_run ? trainer->describe() : trainer->run();
 }
 
-/// Of --verify-resume, which starts jobs by itself.
+/// For --verify-resume, which starts jobs itself.
 void make_verification(Invocation& invocation, const TrainCommand& command) {
   const VerifyRequest request{.words = command.words,
                               .resolved = command.resolved,
@@ -85,11 +85,12 @@ void make_verification(Invocation& invocation, const TrainCommand& command) {
                               .verbose = invocation.verbose};
   invocation.supervise = [request](runtime::JobRunner& jobs) { return verify_resume(request, jobs); };
   invocation.run = [](const runtime::Session& session, runtime::Watchdog&) {
-    const core::Error under_launcher{core::ExitCode::usage,
-                                     {.what = "--verify-resume starts its ranks itself, and these have been started",
-                                      .where = "--verify-resume",
-                                      .expected = "no launcher",
-                                      .fix = "start it without mpirun or srun, with --nproc N"}};
+    const core::Error under_launcher{
+        core::ExitCode::usage,
+        {.what = "--verify-resume starts its ranks itself, but a launcher has started these",
+         .where = "--verify-resume",
+         .expected = "no launcher",
+         .fix = "start it without mpirun or srun, with --nproc N"}};
     return core::to_int(*session.agree(under_launcher));
   };
 }

@@ -1,5 +1,5 @@
 // The command `lockstep train`.
-// Invariant: as every command: parsing makes no MPI call.
+// Invariant: as for every command, parsing makes no MPI call.
 // Used by training/command.
 #pragma once
 

@@ -23,9 +23,10 @@
 namespace lockstep::training {
 namespace {
 
-constexpr const char* stopping_text = "\nstopping after this step, with a checkpoint; a second signal ends at once\n";
+constexpr const char* stopping_text =
+    "\nstopping after this step, with a checkpoint; a second signal ends the run at once\n";
 
-// On rank 0, as others may lack the batch system's variables. They wait for it to be answered.
+// On rank 0, because others may lack the batch system's variables. They wait for the answer.
 std::optional<core::Seconds> time_left(const runtime::Communicator& world, const RunOptions& options,
                                        runtime::Watchdog& watchdog) {
   watchdog.enter(runtime::Activity::setup, time_for_answer);
@@ -38,10 +39,10 @@ std::optional<core::Seconds> time_left(const runtime::Communicator& world, const
 void require_time(const TimeLimit& limit, core::Seconds asked) {
   if (asked.value <= 0 || !limit.is_near()) return;
   core::fail_usage(
-      {.what = fmt::format("{} are too little time for a step and a checkpoint", core::format_seconds(asked)),
+      {.what = fmt::format("{} is too short for a step and a checkpoint", core::format_seconds(asked)),
        .where = "--time-limit",
-       .expected = fmt::format("more than the {} that are kept for it", core::format_seconds(limit.reserve())),
-       .fix = "a longer one, or 0 for none"});
+       .expected = fmt::format("more than the {} that are reserved for them", core::format_seconds(limit.reserve())),
+       .fix = "use a longer limit, or 0 for none"});
 }
 
 }  // namespace
@@ -70,9 +71,9 @@ Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, cons
   if (limit_.is_known()) limit_.expect(learner_.checkpoint_bytes());
   runtime::together(world_, [this] { require_time(limit_, options_.time_limit); });
   if (limit_.is_near()) {  // of a job: stopping at once, again and again, nothing would ever be done
-    core::log_warning(
-        fmt::format("too little time is left for a checkpoint: {}, where {} are kept for it; no stop before",
-                    core::format_seconds(limit_.left()), core::format_seconds(limit_.reserve())));
+    core::log_warning(fmt::format(
+        "the {} that are left are too short for a checkpoint, which needs {}: the run does not stop before the limit",
+        core::format_seconds(limit_.left()), core::format_seconds(limit_.reserve())));
     limit_ = TimeLimit{std::nullopt, clock_};
   }
   is_setting_up_ = false;
@@ -106,8 +107,9 @@ void Trainer::resume() {
 void Trainer::go_on_from(const checkpoint::Checkpoint& from) {
   runtime::together(world_, [&] { state_ = resume_state(from, recipe_, epochs_, options_.resume_anyway); });
   if (state_.n_steps > setup_.goal.n_steps)
-    setup_.warnings.push_back(fmt::format("nothing is trained: checkpoint '{}' is after step {}, and {} are asked for",
-                                          from.path(), state_.n_steps, setup_.goal.n_steps));
+    setup_.warnings.push_back(
+        fmt::format("nothing is trained: checkpoint '{}' is after step {}, but the requested number of steps is {}",
+                    from.path(), state_.n_steps, setup_.goal.n_steps));
   learner_.load_checkpoint(from, state_);
   ledger_before_ = state_.ledger;
   saved_at_ = kept_at_ = state_.samples_seen;
@@ -149,7 +151,7 @@ void Trainer::train() {
     if (resumed_ && !is_kept_here_) save_last();
     return;
   }
-  // Of an epoch that was stopped after its last step the evaluation is left.
+  // In an epoch that was stopped after its last step only the evaluation is left.
   while (state_.n_steps < setup_.goal.n_steps ||
          (state_.n_steps == setup_.goal.n_steps && state_.of_epoch.n_steps > 0)) {
     const Position begin = position();
@@ -171,7 +173,7 @@ void Trainer::train() {
   if (is_step_bad_) keep_bad_step();
 }
 
-// False if training is to end before the epochs are over.
+// False if training ends before the epochs are over.
 bool Trainer::train_epoch() {
   watchdog_.enter(runtime::Activity::training);
   is_epoch_over_ = false;
@@ -232,7 +234,7 @@ void Trainer::count(const data::Batch& batch) {
   watchdog_.beat();
 }
 
-// What all ranks know of the steps before; false if training ends.
+// Collects what all ranks know of earlier steps; false if training ends.
 bool Trainer::account(const std::optional<parallel::StepAgreement>& agreement) {
   if (!agreement) return true;
   if (divergence_) return false;
@@ -262,7 +264,7 @@ void Trainer::note_loss(const parallel::StepAgreement& agreement) {
   ++state_.n_agreed;
 }
 
-// What is left to be known of the steps of an epoch, or of those before a signal; false if training ends.
+// Collects the remaining results of the steps of an epoch, or of those before a signal; false if training ends.
 bool Trainer::end_steps(bool goes_on) {
   goes_on = settle(goes_on) && goes_on;
   if (state_.of_epoch.n_steps < epochs_.n_batches) return goes_on;
@@ -271,7 +273,7 @@ bool Trainer::end_steps(bool goes_on) {
   return goes_on;
 }
 
-// Collective: all that was done is known to all ranks; false if training ends.
+// Collective: all ranks know the results of all steps; false if training ends.
 bool Trainer::settle(bool goes_on) {
   parallel::StepReport rest = learner_.report();
   rest.ledger = setup_.batches.training->ledger().hash();
@@ -285,7 +287,7 @@ bool Trainer::settle(bool goes_on) {
   return goes_on;
 }
 
-// Of a whole epoch: every sample once, whatever ranks, orders, caches and resumptions there were.
+// For a whole epoch: every sample once, with any ranks, orders, caches and resumptions.
 void Trainer::check_coverage() const {
   const bool is_exact = !recipe_.drop_last && recipe_.order != "torch" && recipe_.synthetic_steps == 0;
   if (is_exact)
@@ -348,7 +350,7 @@ void Trainer::evaluate() {
   run_.tell(&Observer::evaluated, *state_.evaluation);
 }
 
-// By a signal, or the clock of rank 0.
+// Stopped by a signal, or by the clock of rank 0.
 bool Trainer::is_stop_asked() const {
   return runtime::pending_interrupt() != 0 || (world_.rank() == 0 && limit_.is_near());
 }
@@ -358,7 +360,7 @@ void Trainer::stop() {
   const int signal = runtime::agree_on_interrupt(world_);
   const bool may_go_on = signal != SIGINT && setup_.batches.training;  // Ctrl-C is a user who wants no more of it
   ending_ = {.status = RunStatus::stopped,
-             .message = signal != 0 ? runtime::describe_signal(signal) : "its time is nearly over",
+             .message = signal != 0 ? runtime::describe_signal(signal) : "its time limit is near",
              .exit_code = may_go_on ? core::to_int(core::ExitCode::requeue) : 128 + signal};
 }
 

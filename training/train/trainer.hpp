@@ -1,6 +1,6 @@
-// The training loop: batches in, steps made, evaluated and saved in between.
+// The training loop: takes batches, makes steps, and evaluates and saves in between.
 // Invariant: all ranks make the same steps and take the same branches, by the control word. A stop is acted on one step
-// late and a loss two, so no step waits for the host. Whoever keeps or shows the run is told of it, and not known here.
+// late and a loss two, so no step waits for the host. Observers of the run learn of it, and are not known here.
 // Used by `lockstep train`.
 #pragma once
 
@@ -32,15 +32,15 @@ namespace lockstep::training {
 
 class Trainer {
  public:
-  /// Collective. Throws core::Error (usage), the same on all ranks or on rank 0 only, for whatever is wrong with
-  /// recipe, data and files before any step is made.
+  /// Collective. Throws core::Error (usage), the same on all ranks or on rank 0 only, for anything wrong with recipe,
+  /// data and files, before any step is made.
   Trainer(const runtime::Session& session, const OpenDevice& device, const ResolvedRecipe& resolved,
           const RunOptions& options, runtime::Watchdog& watchdog);
 
-  /// Collective: the exit code. What one rank throws while others are within a step is agreed on by nobody: it ends the
-  /// job, by runtime::abort_job().
+  /// Collective: returns the exit code. An error of one rank while others are within a step is not agreed on: it ends
+  /// the job, by runtime::abort_job().
   int run();
-  /// Collective: instead of run(), what it would need; the exit code.
+  /// Collective: instead of run(): prints what it would need; returns the exit code.
   int describe();
 
  private:

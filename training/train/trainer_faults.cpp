@@ -1,4 +1,4 @@
-// What a trainer does where numbers are not finite any more, where parameters are not what was written, and in a drill.
+// The trainer's reaction to numbers that are not finite, to parameters that changed in memory, and to drills.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace lockstep::training {
 
-// The step after those that all ranks know the loss of.
+// The first step whose loss not all ranks know.
 void Trainer::fail_not_finite(const parallel::StepAgreement& agreement) {
   const bool is_loss = !std::isfinite(agreement.loss);
   ending_ = {
@@ -27,7 +27,7 @@ void Trainer::fail_not_finite(const parallel::StepAgreement& agreement) {
        .where =
            fmt::format("rank {} on {}, first in {}", world_.rank(), runtime::host_name(), learner_.not_finite()->where),
        .expected = "finite numbers",
-       .fix = "a lower --lr, a --warmup or --clip-norm; or look at the data"}));
+       .fix = "use a lower --lr, a --warmup or --clip-norm; or check the data"}));
 }
 
 // Collective: parameters and states are still those from before it.
@@ -50,10 +50,10 @@ void Trainer::keep_bad_step() {
   if (complaint)
     core::log_warning(fmt::format("the step is not kept for --replay: {}", complaint->problem().what));
   else
-    core::log_info(fmt::format("to make that step again, on one rank: lockstep train --replay {}", path));
+    core::log_info(fmt::format("to repeat that step on one rank: lockstep train --replay {}", path));
 }
 
-// Collective: of parameters that somebody else than their owners has changed.
+// Collective: for parameters that something other than their owners has changed.
 void Trainer::note_divergence(const parallel::StepAgreement& agreement) {
   divergence_ = core::complaint_of([&] {
     const parallel::Synchronizer& synchronizer = learner_.synchronizer();
@@ -62,8 +62,8 @@ void Trainer::note_divergence(const parallel::StepAgreement& agreement) {
   });
 }
 
-// Collective: to the newest checkpoint from when they were known to be sound; false, and the run fails, if there is
-// none, or if it has come to this before without getting any further, as that is no chance.
+// Collective: goes back to the newest checkpoint from when they were known to be sound; false, and the run fails, if
+// there is none, or if the same happened before without progress since, which is not chance.
 bool Trainer::roll_back() {
   finish_save();
   const core::Error why = *std::exchange(divergence_, std::nullopt);
@@ -84,7 +84,7 @@ bool Trainer::roll_back() {
   const auto from = checkpoint::open_first_whole(world_, [&] { return paths; });
   if (world_.rank() == 0) {
     for (const std::string& path : set_aside)
-      core::log_warning(fmt::format("checkpoint '{}' may hold what has changed, and has another name now", path));
+      core::log_warning(fmt::format("checkpoint '{}' may contain the change and was renamed", path));
     if (from)
       core::log_warning(fmt::format("after step {}: {} ({}); going back to {}", state_.n_steps, why.problem().what,
                                     why.problem().where, from->path()));
@@ -107,7 +107,7 @@ std::uint64_t Trainer::least_sound_steps() const {
   return runtime::broadcast_value(world_, all.empty() ? 0 : std::ranges::min(all));
 }
 
-// Collective: the run fails, for a reason that is the same on all ranks and told by one.
+// Collective: the run fails, for a reason that is the same on all ranks and reported by one.
 void Trainer::fail_once(const core::Error& error) {
   static_cast<void>(session_.agree(world_.rank() == 0 ? std::optional{error} : std::nullopt));
   ending_ = {.status = RunStatus::failed, .message = error.problem().what, .exit_code = core::to_int(error.code())};
@@ -118,7 +118,7 @@ void Trainer::note_progress() {
   if (options_.drill && is_setting_up_) options_.drill->reach(runtime::name(runtime::Activity::setup));
 }
 
-// Collective: before anything is kept of the run.
+// Collective: before anything of the run is written.
 void Trainer::start_drill() {
   timers_.set_at_end([drill = options_.drill.get()](metrics::Phase phase, core::Seconds time) {
     drill->slow_down(metrics::name(phase), time);

@@ -1,4 +1,4 @@
-// What the trainer has to tell, as records.
+// The trainer's reports as records.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -13,7 +13,7 @@
 
 namespace lockstep::training {
 
-// With --resume auto its end is one, too, so that a run which is through is known to be.
+// With --resume auto the end is a checkpoint, too, so that a finished run is recognised.
 bool Trainer::saves_checkpoints() const noexcept { return saves_in_between() || options_.resume == "auto"; }
 
 bool Trainer::saves_in_between() const noexcept {
@@ -25,7 +25,7 @@ bool Trainer::is_save_due() const noexcept {
   return is_save_asked_ || (interval > 0 && state_.samples_seen / interval > saved_at_ / interval);
 }
 
-// Collective: when training is over, by itself or by a signal. Weights may have room where a checkpoint has none.
+// Collective: when training is over, by itself or by a signal. Weights may fit where a checkpoint does not.
 void Trainer::save_last() {
   const bool is_stopped = ending_.status == RunStatus::stopped;
   const bool is_wanted = is_stopped || saves_checkpoints();
@@ -45,7 +45,7 @@ void Trainer::save_last() {
   if (unsaved) fail_once({core::ExitCode::system, unsaved->problem()});
 }
 
-// What a disk takes, or a file system far away, is no stall: nobody beats while all wait for it.
+// Time for a disk, or for a distant file system, is not a stall: no rank makes progress while all wait for it.
 core::Seconds Trainer::time_for_disk() const {
   constexpr double slow = 25e6;  // bytes a second, of the run
   return {std::ceil(static_cast<double>(learner_.checkpoint_bytes().value) / slow)};
@@ -77,7 +77,7 @@ void Trainer::end_save(Saving& saving) {
   if (world_.rank() == 0) run_.tell(&Observer::saved, std::as_const(saving.record));
 }
 
-// Training stands still for `work`: what it throws, in terms of checkpoints.
+// Training pauses for `work`; what it throws is an error about checkpoints.
 std::optional<core::Error> Trainer::while_standing(Saving& saving, const std::function<void()>& work) {
   watchdog_.enter(runtime::Activity::save, time_for_disk());
   const core::Timer watch{clock_};
@@ -89,11 +89,12 @@ std::optional<core::Error> Trainer::while_standing(Saving& saving, const std::fu
   if (!complaint) return std::nullopt;
   return core::Error{
       core::ExitCode::system,
-      {.what = fmt::format("a checkpoint cannot be written: {}", complaint->problem().what),
-       .fix = "make room, or name another place with --run-dir; --resume goes on from the checkpoint before"}};
+      {.what = fmt::format("cannot write a checkpoint: {}", complaint->problem().what),
+       .fix = "free space, or name another folder with --run-dir; --resume continues from the previous checkpoint"}};
 }
 
-// Collective: why there is none, the same on all ranks, if there is none. `is_due`: by the recipe's interval.
+// Collective: why there is no checkpoint, the same on all ranks; nothing if there is one. `is_due`: by the recipe's
+// interval.
 std::optional<core::Error> Trainer::save_now(bool is_due) {
   Saving saving = begin_save(is_due);
   const std::string content = content_to_save(kept_state());
@@ -116,7 +117,8 @@ void Trainer::save_in_between() {
   if (run_.is_in_order()) finish_save();
 }
 
-// Collective, when all ranks know that none is waited for, or to wait: a run is worth more than one of its checkpoints.
+// Collective, when all ranks know that none is busy writing, or all wait for it: a run is worth more than one of its
+// checkpoints.
 void Trainer::advance_save() {
   bool is_complete = false;
   const auto complaint = while_standing(*saving_, [&] { is_complete = saving_->writer->advance(); });
@@ -131,11 +133,11 @@ void Trainer::finish_save() {
 
 void Trainer::tell_unsaved(const Saving& saving, const core::Error& why) const {
   if (world_.rank() == 0)
-    core::log_warning(fmt::format("no checkpoint after step {}: {}; training goes on, and {}", saving.record.at.step,
-                                  why.problem().what, "the checkpoints before stay"));
+    core::log_warning(fmt::format("no checkpoint after step {}: {}; training continues, and {}", saving.record.at.step,
+                                  why.problem().what, "earlier checkpoints stay"));
 }
 
-// What a checkpoint says of the run, where it is to go on from.
+// What a checkpoint keeps of the run, to resume from.
 RunState Trainer::kept_state() const {
   RunState kept = state_;
   if (is_epoch_over_) kept.begin_next_epoch();
@@ -165,10 +167,9 @@ void Trainer::save_weights() const try {
   learner_.save(run_.weights_path(),
                 {.model = recipe_.model, .epoch = position().epoch, .samples_seen = state_.samples_seen}, "");
 } catch (const core::Error& error) {
-  throw core::Error{
-      core::ExitCode::system,
-      {.what = fmt::format("weights cannot be saved to '{}': {}", run_.weights_path(), error.problem().what),
-       .fix = "make room, or name another place with --save-weights"}};
+  throw core::Error{core::ExitCode::system,
+                    {.what = fmt::format("cannot save weights to '{}': {}", run_.weights_path(), error.problem().what),
+                     .fix = "free space, or name another file with --save-weights"}};
 }
 
 }  // namespace lockstep::training

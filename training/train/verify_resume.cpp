@@ -234,7 +234,7 @@ Version Verification::interrupt(const Version& whole) {
   };
   train(version, words_for(max_steps_), [&] { return has_saved(version.folder) ? SIGTERM : 0; });
   if (version.n_steps < whole.n_steps) return version;
-  core::log_info("too short for a signal to come in time: once more, to half of the steps");
+  core::log_info("training ended before the signal: it is repeated up to half of the steps");
   fs::remove_all(version.folder);
   train(version, words_for(whole.n_steps / 2));
   return version;
@@ -279,23 +279,25 @@ bool Verification::report(const Version& whole, const std::vector<Version>& resu
     row(version, is_equal ? "yes" : "no");
     n_tensors = comparison.n_equal + comparison.n_differing;
     if (is_equal || !difference.empty()) continue;
-    difference = fmt::format("resumed on {}: {}", ranks_text(version.n_ranks),
-                             comparison.first.empty() ? "its digests differ, though no tensor does" : comparison.first);
+    difference =
+        fmt::format("resumed on {}: {}", ranks_text(version.n_ranks),
+                    comparison.first.empty() ? "its digests differ, although no tensor does" : comparison.first);
   }
   if (difference.empty())
-    core::print("resumed is uninterrupted: weights, losses and all {} tensors of the checkpoints to the bit\n",
-                n_tensors);
+    core::print(
+        "resumed and uninterrupted runs are bit-identical: weights, losses and all {} tensors of the checkpoints\n",
+        n_tensors);
   else
     core::print(difference + "\n");
   return difference.empty();
 }
 
 int Verification::run() {
-  core::log_info(fmt::format("verifying {}, made --deterministic; {}", request_.resolved.recipe.name,
-                             !is_shortened_ ? "all of it"
-                                            : fmt::format("at most {} steps, and without evaluation: --epochs or "
-                                                          "--max-steps make it another length",
-                                                          max_steps_)));
+  core::log_info(fmt::format(
+      "verifying {} with --deterministic: {}", request_.resolved.recipe.name,
+      !is_shortened_ ? "the whole training"
+                     : fmt::format("at most {} steps, without evaluation (--epochs or --max-steps change the length)",
+                                   max_steps_)));
   const Version whole = train_whole();
   const Version interrupted = interrupt(whole);
   std::vector<Version> resumed{resume(interrupted, request_.n_ranks)};
@@ -305,7 +307,7 @@ int Verification::run() {
   if (promise.same_bits == SameBits::any_ranks)
     resumed.push_back(resume(interrupted, other_ranks(recipe, request_.n_ranks)));
   else
-    core::log_info(fmt::format("not resumed on another number of ranks: the recipe gives {}", promise.text));
+    core::log_info(fmt::format("not resumed on another number of ranks: a resumed run is {}", promise.text));
   if (report(whole, resumed)) return core::to_int(core::ExitCode::ok);
   folder_.commit();
   core::log_info(fmt::format("the runs are kept in '{}'", kept_in_));
@@ -321,7 +323,7 @@ void require_deterministic(RecipeWords& words) {
                               .text = "true",
                               .origin = {Layer::command_line, fmt::format("flag {}", verify_flag), verify_flag, true}});
   else if (said->text != "true")
-    core::fail_usage({.what = "what is not deterministic differs, interrupted or not",
+    core::fail_usage({.what = "runs that are not deterministic differ, even without an interruption",
                       .where = fmt::format("{}; {}", said->origin.where, verify_flag),
                       .expected = "one of the two",
                       .fix = "leave out one"});

@@ -1,4 +1,4 @@
-// What the registry takes from each algorithm's file: how to plan it and what it costs.
+// The interface of each algorithm's file to the registry: how to plan it and what it costs.
 // Invariant: one pair of declarations per row of the registry; nothing else is public.
 // Used by registry.cpp, and by algorithms built from others.
 #pragma once
@@ -56,7 +56,7 @@ namespace mpi_native {
 std::unique_ptr<Plan> make(Transport& transport, const Call& call);
 std::unique_ptr<DeviceGroup> make_for_devices(const Algorithm& row, Transport& transport);
 std::optional<std::string> why_not_for_devices(const Call& call, const Transport& transport);
-/// Whether the library says that it takes addresses of memory of GPUs. After MPI_Init; mpi_takes_gpus.cpp.
+/// Whether the MPI library reports that it is GPU-aware. After MPI_Init; mpi_takes_gpus.cpp.
 bool takes_gpus();
 }  // namespace mpi_native
 
@@ -68,7 +68,7 @@ std::unique_ptr<DeviceGroup> make(const Algorithm& row, Transport& transport);
 namespace nccl {
 std::unique_ptr<DeviceGroup> make(const Algorithm& row, Transport& transport);
 std::optional<std::string> why_not(const Call& call, const Transport& transport);
-/// Where switches add up, and where that is of several nodes.
+/// For switches that reduce, and for those of several nodes.
 std::optional<std::string> why_not_by_switches(const Call& call, const Transport& transport);
 std::optional<std::string> why_not_by_switches_of_a_node(const Call& call, const Transport& transport);
 std::optional<std::string> why_not_by_trees_of_switches(const Call& call, const Transport& transport);

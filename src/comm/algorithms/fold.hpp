@@ -36,15 +36,15 @@ struct PowerOfTwoFold {
 inline constexpr int recv_slot = 0;
 inline constexpr int send_slot = 1;
 
-/// A rank that steps aside: gives its vector to the next rank and waits for the result. Its whole schedule.
+/// The whole schedule of a rank that steps aside: it gives its vector to the next rank and waits for the result.
 inline void step_aside(Schedule& schedule, const Setting& setting) {
   schedule.send(send_slot, setting.rank + 1, Region{Operand::input, setting.whole()});
-  schedule.wait(send_slot);  // before the receive, which in place goes to the same memory
+  schedule.wait(send_slot);  // sent before the receive, which in place overwrites the same memory.
   schedule.recv(recv_slot, setting.rank + 1, Region{Operand::output, setting.whole()});
   schedule.wait(recv_slot);
 }
 
-/// Takes in the vector of the rank before; afterwards the running result is in the output.
+/// Combines the vector of the rank before; afterwards the running result is in the output.
 inline void take_in(Schedule& schedule, const Setting& setting, Region landing) {
   schedule.recv(recv_slot, setting.rank - 1, landing);
   schedule.wait(recv_slot);

@@ -13,17 +13,17 @@ namespace {
 constexpr std::size_t largest_piece = 256 * 1024;
 constexpr std::size_t smallest_piece = 4 * 1024;
 
-/// Keeps the shared memory of the fullest node within a usual last-level cache of 32 MiB, where there are not so many
-/// ranks that messages would become tiny. A function of the placement alone, as all nodes must cut alike.
+/// Keeps the shared memory of the fullest node within a usual last-level cache of 32 MiB, unless there are so many
+/// ranks that messages would become tiny. A function of the placement alone, because all nodes must cut alike.
 std::size_t piece_bytes(std::span<const int> nodes) {
   const std::vector<int> sizes = group_sizes(nodes);
   const auto n_ranks = static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));
   return std::clamp((std::size_t{32} << 20) / (4 * n_ranks * n_ranks), smallest_piece, largest_piece);
 }
 
-/// What the owners of a slice on different nodes do with a piece of it.
+/// How the owners of a slice on different nodes process a piece of it.
 Call piece_call(const Call& call, std::size_t n_elements) {
-  // An average is divided once, by all ranks, when the sum over all nodes is there.
+  // An average is divided once, by all ranks, after the sum over all nodes.
   return {Collective::all_reduce, call.dtype, call.op == ReduceOp::avg ? ReduceOp::sum : call.op, n_elements};
 }
 

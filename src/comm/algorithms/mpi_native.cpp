@@ -1,5 +1,4 @@
-// mpi: the library's own collectives, the peer every other algorithm is measured against. The only file that calls
-// them.
+// mpi: the library's own collectives, the baseline for every other algorithm. Only this file calls them.
 #include <mpi.h>
 
 #include <algorithm>
@@ -100,8 +99,8 @@ class MpiPlan final : public Plan {
     source_ = is_in_place() ? MPI_IN_PLACE : static_cast<const void*>(input_);
   }
 
-  // The shortest way there is from a plan to the library: what lies between is measured as the library's time (8 B: 3
-  // ns of 155 less than by way of run_blocking).
+  // The shortest path from a plan to the library: any overhead is measured as the library's time (8 B: 3 ns of 155 less
+  // than through run_blocking).
   void run() override {
     if (is_one_call_)
       return check_mpi(MPI_Allreduce(source_, output_, n_, type_, op_, communicator_.raw()), "MPI_Allreduce");
@@ -192,7 +191,7 @@ class MpiPlan final : public Plan {
               "MPI_Iallgatherv");
   }
 
-  /// Vectors too long for counts and offsets that are ints: one rooted collective per part and piece.
+  /// For vectors too long for int counts and offsets: one rooted collective per part and piece.
   void start_part_by_part() {
     if (call_.collective == Collective::all_gather && !is_in_place())
       std::memcpy(output_ + in_bytes(parts_[rank()].offset), input_, in_bytes(parts_[rank()].count));
@@ -211,7 +210,8 @@ class MpiPlan final : public Plan {
     }
   }
 
-  /// Where MPI_Reduce_scatter may write: MPI forbids an output inside the input, so in place it goes through scratch.
+  /// The output of MPI_Reduce_scatter: MPI forbids an output inside the input, so in place it goes through scratch
+  /// memory.
   std::byte* target() {
     const std::byte* const begin = input_;
     const std::byte* const end = input_ + in_bytes(call_.n_elements);
@@ -226,7 +226,8 @@ class MpiPlan final : public Plan {
     finish();
   }
 
-  /// What the library does not do: the division of an average, and bringing a result from scratch to its place.
+  /// Work that the library does not do: the division of an average, and the copy of a result from scratch memory to its
+  /// place.
   void finish() {
     if (std::exchange(uses_scratch_, false)) std::memcpy(output_, scratch_.data(), scratch_.size());
     if (call_.op != ReduceOp::avg || call_.collective == Collective::all_gather) return;

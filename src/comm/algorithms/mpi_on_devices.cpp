@@ -1,4 +1,4 @@
-// mpi:device: the library's own all_reduce, given addresses of the devices' memory.
+// mpi:device: the library's own all_reduce on addresses of device memory.
 #include <fmt/format.h>
 
 #include <array>
@@ -14,13 +14,13 @@ class MpiDevicePlan final : public DevicePlan {
   MpiDevicePlan(Transport& transport, const Call& call)
       : n_bytes_{call.bytes().value}, plan_{mpi_native::make(transport, call)} {}
 
-  // Nobody but the library looks at what the addresses are of.
+  // Only the library uses the addresses.
   void bind(runtime::DeviceSpan<const std::byte> input, runtime::DeviceSpan<std::byte> output) override {
     core::require(input.size() == n_bytes_ && output.size() == n_bytes_, "buffers are of the call's sizes");
     plan_->bind({input.data(), input.size()}, {output.data(), output.size()});
   }
   void start(runtime::Stream& stream) override { is_ready_ = stream.is_done() ? runtime::Event{} : stream.mark(); }
-  // The library knows of no stream: it begins when the input is there, and is through when it returns.
+  // The library knows no stream: it starts when the input is complete, and is done when it returns.
   void finish(runtime::Stream& /*stream*/) override {
     is_ready_.wait();
     plan_->run();
@@ -50,7 +50,7 @@ class MpiGroup final : public DeviceGroup {
   }
 
  private:
-  // Before anybody relies on it: one number of each rank, there and back.
+  // Before anybody relies on it: sums one number of each rank in device memory.
   void prove() {
     const std::size_t n_ranks = static_cast<std::size_t>(transport_.n_ranks());
     const runtime::Buffer here{core::Bytes{sizeof(std::uint32_t)}, runtime::Memory::pinned};
@@ -71,8 +71,8 @@ class MpiGroup final : public DeviceGroup {
     any->run();
     if (is_wrong[0] != std::byte{0})
       core::fail_system(
-          "the MPI library says that it takes memory of GPUs, and adds up one number of each rank there wrongly; "
-          "--algorithm staged,nccl does without");
+          "the MPI library reports that it is GPU-aware, but its sum of one number per rank in GPU memory is wrong; "
+          "use --algorithm staged,nccl instead");
     is_proven_ = true;
   }
 
@@ -87,14 +87,14 @@ std::unique_ptr<DeviceGroup> mpi_native::make_for_devices(const Algorithm& row, 
   return std::make_unique<MpiGroup>(row, transport);
 }
 
-// What mpi_native.cpp does itself the host does: 16-bit floats and averages. Longer vectors than one call of MPI takes
-// it starts without waiting, and libraries do not take memory of GPUs for that.
+// The host does what mpi_native.cpp does itself: 16-bit floats and averages. For vectors longer than one MPI call
+// supports it uses nonblocking calls, which libraries do not support on GPU memory.
 std::optional<std::string> mpi_native::why_not_for_devices(const Call& call, const Transport& /*transport*/) {
-  if (!takes_gpus()) return "needs an MPI library that takes memory of GPUs, and this one says that it does not";
-  if (call.n_elements > std::size_t{1} << 30) return "takes 2^30 elements at most";
-  if (call.op == ReduceOp::avg) return "does not average, which MPI does not";
+  if (!takes_gpus()) return "needs a GPU-aware MPI library, and this one reports that it is not";
+  if (call.n_elements > std::size_t{1} << 30) return "supports at most 2^30 elements";
+  if (call.op == ReduceOp::avg) return "does not support avg, because MPI does not";
   if (call.dtype == core::DType::float16 || call.dtype == core::DType::bfloat16)
-    return fmt::format("does not know {}, as MPI 3.1 does not", core::name(call.dtype));
+    return fmt::format("does not support {}, because MPI 3.1 does not", core::name(call.dtype));
   return std::nullopt;
 }
 

@@ -1,4 +1,5 @@
-// What MPI libraries say of themselves: Open MPI by an extension that its header may lack, MPICH and its kin since 4.0.
+// What MPI libraries report about GPUs: Open MPI through an extension that its header may lack, MPICH and its relatives
+// since 4.0.
 #include <mpi.h>
 #if __has_include(<mpi-ext.h>)
 #include <mpi-ext.h>

@@ -1,5 +1,5 @@
-// How calls of NCCL get into a stream of ours.
-// Invariant: what is asked for is told in full, as a recorder judges the order of operations by that.
+// Enqueues NCCL calls in our streams.
+// Invariant: a call names all memory it touches, because a recorder judges the order of operations by that.
 // Used by nccl_cuda.cpp and nccl_exchange.cpp; includes NCCL's header, as only files for NCCL do.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace lockstep::comm::nccl {
 
-/// Enqueues `caller.call(cudaStream_t)`, which only reads and writes those; the caller must outlive it.
+/// Enqueues `caller.call(cudaStream_t)`, which only reads and writes those spans; the caller must outlive it.
 template <class Caller>
 void enqueue(runtime::Stream& stream, std::string_view name, const runtime::kernel::Region& read,
              const runtime::kernel::Region& write, const Caller& caller) {
@@ -28,7 +28,7 @@ void enqueue(runtime::Stream& stream, std::string_view name, const runtime::kern
                   .writes = {&write, 1},
                   .grid = {},
                   .body = std::as_bytes(std::span{&self, 1}),
-                  // For a library of the host, which tests put in NCCL's place.
+                  // For a library on the host, which tests use in NCCL's place.
                   .on_host = [](const std::byte* body, const runtime::kernel::Grid&,
                                 runtime::kernel::ThreadOrder) { call(body, nullptr); },
                   .on_cuda =

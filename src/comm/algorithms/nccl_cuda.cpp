@@ -1,5 +1,5 @@
-// NVIDIA's library of collectives, of which every row is a communicator of its own: what it is to use it reads from the
-// environment while it makes one. The ranks learn of one another by the transport, so no port is opened for that.
+// NVIDIA's library of collectives. Every row has its own communicator: NCCL reads from the environment what to use
+// while it makes one. The ranks find one another through the transport, so no port is opened for that.
 #include <fmt/format.h>
 #include <nccl.h>
 
@@ -53,7 +53,7 @@ bool is_float(core::DType dtype) {
   return core::visit(dtype, []<class T>(std::type_identity<T>) { return !std::is_integral_v<T>; });
 }
 
-/// A variable of the environment while it lives; without a value it is left as it is.
+/// Sets a variable of the environment while it lives; without a value the variable is unchanged.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_{name} {
@@ -73,7 +73,7 @@ class Variable {
   std::optional<std::string> before_;
 };
 
-/// What follows the colon of NAME:ALGORITHM[/PROTOCOL].
+/// The part after the colon of NAME:ALGORITHM[/PROTOCOL].
 struct Variant {
   explicit Variant(std::string_view name) {
     const std::size_t colon = name.find(':');
@@ -87,7 +87,7 @@ struct Variant {
   std::string protocol;
 };
 
-/// What such a row makes its communicators by, while it lives.
+/// The environment in which such a row makes its communicators, while it lives.
 class AsNamed {
  public:
   explicit AsNamed(std::string_view name) : variant_{name} {}
@@ -104,7 +104,8 @@ void combine(Transport& transport, ReduceOp op, std::span<std::byte> bytes) {
   plan->run();
 }
 
-// Rank 0's for all, the others having nothing, which is less; and whether it could be had, as nobody waits for it then.
+// Rank 0's identifier for all ranks, by the maximum: the others pass zeros. Also whether it could be made, because
+// otherwise no rank may wait for the others.
 ncclUniqueId agree_on_id(Transport& transport) {
   struct {
     ncclUniqueId id{};
@@ -127,7 +128,7 @@ class NcclRegistered final : public Registered {
  public:
   NcclRegistered(nccl::Link& comm, runtime::DeviceSpan<std::byte> memory, Registration how)
       : comm_{comm}, how_{how}, handle_{nccl::register_memory(comm.get(), memory, how)} {}
-  // A communicator knows nothing any more once it has ended.
+  // A communicator knows no memory any more once it has ended.
   ~NcclRegistered() override {
     if (comm_ && is_known()) nccl::deregister(comm_.get(), handle_, how_);
     if (!comm_) comm_.end();
@@ -159,7 +160,7 @@ class NcclPlan final : public DevicePlan {
     output_ = output;
   }
 
-  // In the communicator's stream, beside what comes next in the caller's.
+  // In the communicator's stream, concurrent with the caller's next operations.
   void start(runtime::Stream& stream) override {
     own_.wait_for(stream.mark());
     run(own_);
@@ -195,7 +196,7 @@ class NcclPlan final : public DevicePlan {
  private:
   [[nodiscard]] core::Slice part(int rank) const { return call_.part(rank, n_ranks_); }
 
-  // NCCL's own have equal parts only: so one for each part, all at once.
+  // NCCL's own collectives support equal parts only: so one for each part, all at once.
   template <class OfPart>
   ncclResult_t for_each_part(OfPart of_part) const {
     ncclResult_t result = ncclGroupStart();
@@ -236,7 +237,7 @@ class NcclGroup final : public DeviceGroup {
   [[nodiscard]] std::string_view name() const noexcept override { return row_.name; }
   [[nodiscard]] bool only_enqueues() const noexcept override { return true; }
   [[nodiscard]] std::unique_ptr<DevicePlan> make_plan(const Call& call) override {
-    // Who asks for a row by switches has seen to them.
+    // The row by switches has been checked by whoever asks for it.
     if (const auto why_not = obstacle(row_, call, transport_, Devices::switched))
       core::fail_usage(
           {.what = fmt::format("algorithm {} {}", row_.name, *why_not), .where = "", .expected = "", .fix = ""});
@@ -308,42 +309,42 @@ std::unique_ptr<DeviceGroup> nccl::make(const Algorithm& row, Transport& transpo
   return std::make_unique<NcclGroup>(row, transport);
 }
 
-// Its averages of floats are sums of products with 1/P, which is the quotient for powers of two alone; for those of
-// integers nothing says how it rounds.
+// Its averages of floats are sums of products with 1/P, which equals the quotient only for powers of two; for integers
+// its rounding is not documented.
 std::optional<std::string> nccl::why_not(const Call& call, const Transport& transport) {
-  if (!type_of(call.dtype)) return fmt::format("does not know {}", core::name(call.dtype));
+  if (!type_of(call.dtype)) return fmt::format("does not support {}", core::name(call.dtype));
   const bool is_power = std::has_single_bit(static_cast<unsigned>(transport.n_ranks()));
   if (call.collective != Collective::all_gather && call.op == ReduceOp::avg && !(is_float(call.dtype) && is_power))
-    return "averages floats over a power of two of ranks only, as others are not rounded once";
+    return "averages only floats, on a power of two of ranks: otherwise NCCL rounds more than once";
   return std::nullopt;
 }
 
-// As NCCL decides it (ncclNvlsInit), which then takes another algorithm or gives up. How many GPUs of several hosts its
-// switches connect is not known here.
+// The rule of NCCL (ncclNvlsInit), which otherwise uses another algorithm or gives up. How many GPUs of several hosts
+// its switches connect is not known here.
 std::optional<std::string> nccl::why_not_by_switches(const Call& call, const Transport& transport) {
-  if (call.op != ReduceOp::sum) return "adds up only";
+  if (call.op != ReduceOp::sum) return "supports only sum";
   const bool gathers = call.collective == Collective::all_gather;
-  if (!gathers && call.element_size() == 1) return fmt::format("does not add up {}", core::name(call.dtype));
+  if (!gathers && call.element_size() == 1) return fmt::format("does not sum {}", core::name(call.dtype));
   if (call.collective != Collective::all_reduce && call.n_elements % static_cast<std::size_t>(transport.n_ranks()) != 0)
     return "needs parts of equal length";
   int version = 0;
   const bool is_known = ncclGetVersion(&version) == ncclSuccess;
   const int fewest = is_known && version >= NCCL_VERSION(2, 28, 7) ? 2 : 3;
   if (transport.n_real_nodes() == 1 && transport.n_ranks() < fewest)
-    return fmt::format("needs {} GPUs or more, with NCCL {}", fewest, nccl_version());
+    return fmt::format("needs at least {} GPUs with NCCL {}", fewest, nccl_version());
   return why_not(call, transport);
 }
 
-// Between nodes its network has to add up, too, which NCCL does not look for unless told.
+// Between nodes the network must reduce, too; NCCL uses that only if it is enabled.
 std::optional<std::string> nccl::why_not_by_switches_of_a_node(const Call& call, const Transport& transport) {
   const char* const sharp = std::getenv("NCCL_COLLNET_ENABLE");
   if (transport.n_real_nodes() > 1 && (sharp == nullptr || std::string_view{sharp} != "1"))
-    return "needs all ranks on one node, or a network that adds up (NCCL_COLLNET_ENABLE=1)";
+    return "needs all ranks on one node, or a network that reduces (NCCL_COLLNET_ENABLE=1)";
   return why_not_by_switches(call, transport);
 }
 
 std::optional<std::string> nccl::why_not_by_trees_of_switches(const Call& call, const Transport& transport) {
-  if (transport.n_real_nodes() == 1) return "needs ranks on several nodes, and to NCCL these are all on one";
+  if (transport.n_real_nodes() == 1) return "needs ranks on several nodes, and NCCL sees all of these on one";
   return why_not_by_switches(call, transport);
 }
 

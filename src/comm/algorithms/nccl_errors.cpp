@@ -20,8 +20,8 @@ std::string describe(ncclResult_t result, ncclComm_t comm) {
 
 std::string_view how_to_know_more(ncclResult_t result) {
   return result == ncclInvalidUsage || result == ncclInvalidArgument
-             ? "NCCL_DEBUG=WARN tells what it does not like"
-             : "NCCL_DEBUG=INFO tells which network and GPUs it took; NCCL_SOCKET_IFNAME names another";
+             ? "NCCL_DEBUG=WARN shows the reason"
+             : "NCCL_DEBUG=INFO shows which network and GPUs it uses; NCCL_SOCKET_IFNAME selects another network";
 }
 
 }  // namespace
@@ -43,13 +43,12 @@ void nccl::check_connected(ncclResult_t result, std::string_view what) {
 void require_nccl() {
   int version = 0;
   if (ncclGetVersion(&version) == ncclSuccess && version >= oldest) return;
-  core::fail_usage(
-      {.what = fmt::format("NCCL {} is too old", nccl_version()),
-       .where = "libnccl.so.2",
-       .expected = fmt::format("NCCL {} or newer", nccl::to_text(oldest)),
-       .fix = fmt::format("load one (on a cluster: module load nccl), or name its folder in LD_LIBRARY_PATH; "
-                          "this program was built with {}; or --device host",
-                          nccl::to_text(NCCL_VERSION_CODE))});
+  core::fail_usage({.what = fmt::format("NCCL {} is too old", nccl_version()),
+                    .where = "libnccl.so.2",
+                    .expected = fmt::format("NCCL {} or newer", nccl::to_text(oldest)),
+                    .fix = fmt::format("load a newer one (on a cluster: module load nccl), or add its folder to "
+                                       "LD_LIBRARY_PATH; this program was built with {}; or --device host",
+                                       nccl::to_text(NCCL_VERSION_CODE))});
 }
 
 std::string nccl::to_text(int version) {
@@ -58,7 +57,7 @@ std::string nccl::to_text(int version) {
 
 std::string nccl_version() {
   int version = 0;
-  if (ncclGetVersion(&version) != ncclSuccess) return "of no version";
+  if (ncclGetVersion(&version) != ncclSuccess) return "of unknown version";
   return nccl::to_text(version);
 }
 

@@ -1,5 +1,5 @@
-// All ranks at once send to others and receive from others: what the links between their GPUs carry.
-// Invariant: all that a rank sends and receives is one group, whose calls wait for none of each other.
+// All ranks at once send to and receive from others: the load that the links between their GPUs carry.
+// Invariant: everything that a rank sends and receives is one group, whose calls do not wait for each other.
 // Used by nccl_cuda.cpp; includes NCCL's header, as only files for NCCL do.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace lockstep::comm::nccl {
 
-/// As DeviceGroup::make_exchange() has it, for the ranks of a communicator, which must outlive it.
+/// DeviceGroup::make_exchange() for the ranks of a communicator, which must outlive it.
 [[nodiscard]] std::unique_ptr<DevicePlan> make_exchange(Link& comm, int rank, int n_ranks, core::Bytes bytes,
                                                         int n_neighbours);
 

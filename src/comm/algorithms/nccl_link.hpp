@@ -1,6 +1,6 @@
-// A communicator of NCCL, and how it ends.
-// Invariant: after an error it is none any more, nor is any other of its family, and nobody waits for what their calls
-// have not done.
+// A communicator of NCCL, and its end.
+// Invariant: after an error neither it nor any other of its family is usable, and nobody waits for their unfinished
+// calls.
 // Used by nccl_cuda.cpp; includes NCCL's header, as only files for NCCL do.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace lockstep::comm::nccl {
 struct CommunicatorPolicy {
   using Raw = ncclComm_t;
   static Raw null() noexcept { return nullptr; }
-  // Whoever leaves by an error must not wait for the others.
+  // A rank that leaves because of an error must not wait for the others.
   static void destroy(Raw raw) noexcept {
     static_cast<void>(std::uncaught_exceptions() > 0 ? ncclCommAbort(raw) : ncclCommDestroy(raw));
   }
@@ -29,12 +29,12 @@ struct CommunicatorPolicy {
 
 using Communicator = core::UniqueHandle<CommunicatorPolicy>;
 
-/// A communicator, until an error ends it. Those whose calls wait for one another are a family.
+/// A communicator, until an error ends it. Communicators whose calls wait for one another form a family.
 class Link {
  public:
   using Family = std::shared_ptr<std::vector<Link*>>;
 
-  /// Of another's family(), or of a new one.
+  /// In the family() of another, or in a new one.
   explicit Link(Family family = std::make_shared<std::vector<Link*>>()) : family_{std::move(family)} {
     family_->push_back(this);
   }
@@ -47,9 +47,9 @@ class Link {
   [[nodiscard]] ncclComm_t get() const noexcept { return comm_.get(); }
   void connect(ncclComm_t raw) { comm_ = Communicator{raw}; }
 
-  /// Throws core::Error (system) unless the result is a success. Then the family has ended, as its kernels may never do
-  /// so by themselves, and whatever is freed on the way out waits for them. In other threads: NCCL waits in turn for
-  /// recordings that hold calls of it, which go on the way out, too.
+  /// Throws core::Error (system) unless the result is a success. The family has then ended, because its kernels may
+  /// never end by themselves, and freeing memory waits for them. It is ended in other threads: NCCL waits in turn for
+  /// recordings with its calls, which are freed on the way out, too.
   void check(ncclResult_t result, std::string_view what) {
     try {
       nccl::check(result, comm_.get(), what);
@@ -59,7 +59,7 @@ class Link {
     }
   }
 
-  /// The same, of what NCCL has noticed by itself of any of the family.
+  /// Likewise for errors that NCCL has noticed by itself in any communicator of the family.
   void check_noticed() {
     for (Link* const one : *family_) {
       if (!*one) continue;

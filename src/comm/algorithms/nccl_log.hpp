@@ -1,6 +1,6 @@
-// What NCCL says of itself while it connects, which it writes to a log only.
-// Invariant: where the user has asked for a log ($NCCL_DEBUG) that is left alone, and nothing is known.
-// Used by nccl_cuda.cpp, before anything else of NCCL's.
+// What NCCL logs about its connections, which it writes only to a log.
+// Invariant: if the user has asked for a log ($NCCL_DEBUG), it is left alone, and nothing is known.
+// Used by nccl_cuda.cpp, before any other NCCL call.
 #pragma once
 
 #include <string>
@@ -11,20 +11,20 @@
 
 namespace lockstep::comm::nccl {
 
-/// The last of its words on that in a log.
+/// The last statement about that in a log.
 [[nodiscard]] Connection read_connection(std::string_view log);
 
-/// A log in memory, for as long as NCCL may write to it, which is to the end of the process.
+/// A log in memory, for as long as NCCL may write to it, which is until the end of the process.
 class Log {
  public:
   static Log& only();
 
-  /// Values of $NCCL_DEBUG, $NCCL_DEBUG_SUBSYS and $NCCL_DEBUG_FILE that NCCL is to find when it begins, and looks at
-  /// once; empty where they are the user's.
+  /// Values of $NCCL_DEBUG, $NCCL_DEBUG_SUBSYS and $NCCL_DEBUG_FILE for NCCL's start, when it reads them; empty if the
+  /// user has set them.
   [[nodiscard]] const char* level() const noexcept { return file_ ? "INFO" : ""; }
   [[nodiscard]] const char* subsystems() const noexcept { return file_ ? "INIT,NET" : ""; }
   [[nodiscard]] std::string path() const;
-  /// What was written since the last call of it.
+  /// The text written since the last call.
   [[nodiscard]] std::string take();
 
  private:

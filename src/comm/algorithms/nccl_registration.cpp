@@ -1,5 +1,5 @@
-// Memory from ncclMemAlloc, which other GPUs and switches can map. NCCL tells of what it cannot do by a handle that is
-// null: windows need GPUs that all reach one another, and its environment switches off either kind.
+// Memory from ncclMemAlloc, which other GPUs and switches can map. NCCL reports what it cannot do by a null handle:
+// windows need GPUs that all reach one another, and its environment switches off either kind.
 #include "comm/algorithms/nccl_registration.hpp"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 namespace lockstep::comm {
 namespace {
 
-// Windows are since 2.27, but before 2.28.7 some results in them were wrong.
+// Windows exist since 2.27, but before 2.28.7 some results in them were wrong.
 constexpr int oldest_for(Registration how) {
   return how == Registration::symmetric ? NCCL_VERSION(2, 28, 7) : NCCL_VERSION(2, 19, 0);
 }
@@ -32,7 +32,7 @@ void free_memory(std::byte* data) noexcept {
 
 }  // namespace
 
-// A library in use that is older than the one this was built with may have no such functions.
+// A library older than the one this program was built with may lack these functions.
 runtime::Buffer allocate_to_register(core::Bytes size) {
   if (registration_obstacle(Registration::local)) return runtime::Buffer{size, runtime::Memory::device};
   void* data = nullptr;
@@ -65,7 +65,7 @@ void* nccl::register_memory([[maybe_unused]] ncclComm_t comm, [[maybe_unused]] r
     ncclWindow_t window = nullptr;
     check(ncclCommWindowRegister(comm, memory.data(), memory.size(), &window, NCCL_WIN_COLL_SYMMETRIC), comm,
           "making a window");
-    // Where there is none 2.28 registers locally without a word: its handle is then the one of that.
+    // Without windows 2.28 silently registers locally: its handle is then the local one.
     void* local = nullptr;
     check(ncclCommRegister(comm, memory.data(), memory.size(), &local), comm, "registering memory");
     if (local != nullptr) check(ncclCommDeregister(comm, local), comm, "registering memory");

@@ -1,5 +1,5 @@
-// What NCCL is told of memory, by versions that can be told.
-// Invariant: what is told is taken back with the communicator still there.
+// Registration of memory with NCCL, by version.
+// Invariant: memory is deregistered while the communicator still exists.
 // Used by nccl_cuda.cpp; includes NCCL's header, as only files for NCCL do.
 #pragma once
 
@@ -9,9 +9,9 @@
 
 namespace lockstep::comm::nccl {
 
-/// Collective for Registration::symmetric. Null: NCCL does not on this machine.
+/// Collective for Registration::symmetric. Null if NCCL does not support it on this machine.
 [[nodiscard]] void* register_memory(ncclComm_t comm, runtime::DeviceSpan<std::byte> memory, Registration how);
-/// Local. `handle`: of register_memory() with the same `how`.
+/// Local. `handle`: the result of register_memory() with the same `how`.
 void deregister(ncclComm_t comm, void* handle, Registration how) noexcept;
 
 }  // namespace lockstep::comm::nccl

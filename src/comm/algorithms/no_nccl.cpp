@@ -1,4 +1,4 @@
-// A build without NCCL: its rows are there, and say why they do nothing.
+// A build without NCCL: its rows exist and report that.
 #include "comm/algorithms/algorithms.hpp"
 #include "core/error.hpp"
 

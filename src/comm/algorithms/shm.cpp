@@ -1,4 +1,4 @@
-// Shared memory: the ranks of one node work in memory that all of them see, with no message at all.
+// Shared memory: the ranks of one node work in memory that all of them see, without messages.
 #include <algorithm>
 #include <vector>
 
@@ -10,9 +10,9 @@
 namespace lockstep::comm::shm {
 namespace {
 
-// Up to here what a rank reads from the others costs less than a second synchronisation. Measured with 2 ranks only
-// (near cores, 32 KiB: 4.4 us flat, 5.1 us sliced; 64 KiB: 7.7 us flat, 5.4 us sliced); for more ranks it assumes that
-// reading is what counts.
+// Up to this size reading from the others costs less than a second synchronisation. Measured with 2 ranks only (near
+// cores, 32 KiB: 4.4 us flat, 5.1 us sliced; 64 KiB: 7.7 us flat, 5.4 us sliced); for more ranks the total of bytes
+// read is assumed to count.
 constexpr std::size_t largest_flat_reading = 32 * 1024;
 
 // 256 KiB to 512 KiB are best from 256 KiB to 64 MiB with 2 ranks; 1 MiB is 15 % slower once vectors leave the caches.
@@ -22,9 +22,9 @@ constexpr std::size_t smallest_piece = 4 * 1024;
 // More ranks than this work in groups, so that few read from one another and few lines cross a socket.
 constexpr int largest_group = 16;
 
-// What all ranks of a node share for one plan, or for a level of one in groups. Each of them has room for a piece of
-// every owner, twice (oftener only within half the last-level cache), so many ranks have small pieces. The least is two
-// lines: more than 500 ranks that reduce-scatter need more, 256 B for every pair.
+// The shared memory of all ranks of a node for one plan, or for one level of groups. Each rank has room for a piece of
+// every owner, twice (more often only within half the last-level cache), so with many ranks pieces are small. The
+// minimum is two lines: more than 500 ranks that reduce-scatter need more, 256 B for every pair.
 constexpr std::size_t largest_shared = 64 * 1024 * 1024;
 
 std::size_t choose_piece(std::size_t n_together, std::size_t n_owners, std::size_t n_ranks) {
@@ -33,7 +33,7 @@ std::size_t choose_piece(std::size_t n_together, std::size_t n_owners, std::size
   return std::min(std::clamp(cached, smallest_piece, largest_piece), std::max(shared, flag_stride));
 }
 
-/// Each group of more than largest_group ranks in parts of about the same size, by the order of ranks.
+/// Divides each group of more than largest_group ranks into parts of about the same size, in rank order.
 std::vector<int> split_large(const std::vector<int>& groups) {
   const std::vector<int> sizes = group_sizes(groups);
   const auto n_ranks = static_cast<int>(groups.size());
@@ -47,7 +47,7 @@ std::vector<int> split_large(const std::vector<int>& groups) {
   return renumber(labels);
 }
 
-/// The ranks of one last-level cache, else of one socket, else all, in groups of two ranks or more; empty where that is
+/// The ranks of one last-level cache, else of one socket, else all, in groups of at least two ranks; empty if that is
 /// one group.
 std::vector<int> find_groups(const Transport& transport) {
   for (int Seat::*const level : {&Seat::cache, &Seat::socket}) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t round_up(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
 
-/// Flag and payload side by side, so that a short vector costs one line transfer per peer.
+/// Flag and payload are adjacent, so that a short vector costs one line transfer per peer.
 class Mailbox {
  public:
   Mailbox(std::span<std::byte> memory, std::size_t payload_bytes) : flag_{reinterpret_cast<FlagWord*>(memory.data())} {
@@ -66,7 +66,7 @@ class FlatPlan final : public Plan {
     wait();
   }
 
-  // A mailbox is written again two or more calls later. A rank gets there only after it has seen the flags of the call
+  // A mailbox is written again at least two calls later. A rank gets there only after it has seen the flags of the call
   // between, which its peers set only after they had read this one: so two mailboxes are enough and no rank waits at
   // the end.
   void begin() override {

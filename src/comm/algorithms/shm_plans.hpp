@@ -1,5 +1,5 @@
-// The ways ranks of one node work through memory they share: flat for short vectors, sliced for long
-// ones, and both in groups.
+// The ways in which ranks of one node use shared memory: flat for short vectors, sliced for long ones, and both in
+// groups.
 // Invariant: no locks and no read-modify-write; every flag and buffer has one writer; at least two buffers take turns,
 // so that a call needs no barrier at its end.
 // Used by shm and hierarchical.
@@ -18,7 +18,8 @@
 
 namespace lockstep::comm {
 
-/// How ranks write what others read; only speed and memory depend on it. `cached`: plainly, and to two places in turn.
+/// How ranks write what others read; only speed and memory depend on it. `cached`: with plain stores, to two places in
+/// turn.
 enum class Writing : std::uint8_t { measured, cached, streaming };
 
 /// Collective: every rank publishes its whole input next to its flag and reads what it needs from all others.
@@ -28,19 +29,20 @@ enum class Writing : std::uint8_t { measured, cached, streaming };
 
 /// How a vector is worked on in slices.
 struct Slicing {
-  /// The first so many ranks of the node each own a slice; all of them for reduce_scatter and all_gather.
+  /// The first ranks of the node, this many, each own a slice; all of them for reduce_scatter and all_gather.
   int n_owners = 1;
   /// What the finished sum is divided by.
   int divisor = 1;
-  /// A slice is worked on in pieces of at most so many bytes; the same on all nodes that work together.
+  /// A slice is processed in pieces of at most this many bytes; the same on all nodes that work together.
   std::size_t piece_bytes = 256 * 1024;
-  /// Set where the owner's sum is only this node's share: a plan that finishes `n_elements` of it in place, with other
-  /// nodes.
+  /// Set if the owner's sum is only this node's share: makes a plan that finishes `n_elements` of it in place, with
+  /// other nodes.
   std::function<std::unique_ptr<Plan>(std::size_t n_elements)> finish_across;
   Writing writing = Writing::measured;
 };
 
-/// A plan that finishes `n_elements` of a sum in place, over `across`: ranks that own the same slice in their groups.
+/// Makes a plan that finishes `n_elements` of a sum in place, over `across`: ranks that own the same slice in their
+/// groups.
 using FinishAcross = std::function<std::unique_ptr<Plan>(Transport& across, std::size_t n_elements)>;
 
 /// Collective: all_reduce in groups of ranks with equal labels: sliced in each group, and each slice is finished among
@@ -51,8 +53,8 @@ using FinishAcross = std::function<std::unique_ptr<Plan>(Transport& across, std:
 /// Ranks per group; labels are numbers from 0 without gaps.
 [[nodiscard]] std::vector<int> group_sizes(std::span<const int> groups);
 
-/// Collective: chunk by chunk, every rank copies in the slices of others, each owner adds up its slice (its own part
-/// straight from the input) and all copy out. Copying in one chunk overlaps waiting for the one before.
+/// Collective: chunk by chunk, every rank copies in the slices of others, each owner sums its slice (its own part
+/// directly from the input) and all copy out. Copying in one chunk overlaps waiting for the previous one.
 [[nodiscard]] std::unique_ptr<Plan> make_sliced_plan(Transport& node, const Call& call, const Slicing& slicing);
 
 }  // namespace lockstep::comm

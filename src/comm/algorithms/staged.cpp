@@ -1,4 +1,4 @@
-// Staged: to pinned memory of the host, there by an algorithm of the host, and back to the device.
+// Staged: copies to pinned host memory, runs an algorithm of the host there, and copies back to the device.
 #include <algorithm>
 
 #include "comm/algorithms/algorithms.hpp"
@@ -25,7 +25,7 @@ class StagedPlan final : public DevicePlan {
     output_ = output;
   }
 
-  // In a stream of its own, which the host can wait for without waiting for what comes after.
+  // In a separate stream, which the host can wait for without waiting for later operations.
   void start(runtime::Stream& stream) override {
     copies_.wait_for(stream.mark());
     copies_.copy(on_host_input(), input_);
@@ -39,7 +39,7 @@ class StagedPlan final : public DevicePlan {
   }
 
  private:
-  // Both sides lie where they belong in the whole vector, as in any call in place.
+  // Both sides are at their place in the whole vector, as in any call in place.
   [[nodiscard]] std::span<std::byte> on_host_input() const {
     return call_.collective == Collective::all_gather ? own_part() : whole_.bytes();
   }

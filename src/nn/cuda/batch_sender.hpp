@@ -1,6 +1,6 @@
-// Brings batches to a device while it computes with the one before.
-// Invariant: what passes read lies at one place, in the order of their stream; the host may go on as soon as a batch is
-// sent, and waits only for the copy of the one two before.
+// Copies batches to a device while it computes with the previous one.
+// Invariant: passes read from one place, in the order of their stream; the host continues as soon as a batch is sent,
+// and waits only for the copy of the batch two before.
 // Used by the executor of nn/cuda.
 #pragma once
 
@@ -31,7 +31,7 @@ class BatchSender {
     const std::byte* x = nullptr;
     std::span<const std::byte> x_on_host{};  ///< until the second batch after this
   };
-  /// What `stream` is given from here on finds the batch there. One stream at a time.
+  /// Later operations of `stream` find the batch there. One stream at a time.
   Places send(const data::Batch& batch, runtime::Stream& stream);
 
   /// Of the device.

@@ -1,5 +1,6 @@
-// The products of a network as a GPU computes them: convolutions, and matrix products as those of images of one pixel.
-// Invariant: pure description, for any number of samples; channels are those of layout.hpp, padding among them.
+// The products of a network as a GPU computes them: convolutions, and matrix products as convolutions of images of one
+// pixel.
+// Invariant: pure description, for any number of samples; channels are those of layout.hpp, including padding.
 // Used by nn/cuda: the program plans them, implementations of Convolutions compute them.
 #pragma once
 

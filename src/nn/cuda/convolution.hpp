@@ -1,5 +1,5 @@
-// Convolutions as a library of the device has them; matrix products are those of images of one pixel.
-// Invariant: planned once, for one problem and pass, and enqueued many times; allocates nothing then.
+// Convolutions from a library of the device; matrix products are those of images of one pixel.
+// Invariant: planned once, for one problem and pass, and enqueued many times; enqueueing allocates nothing.
 // Used by nn/cuda/layers; implemented for cuDNN, and by plain loops for tests.
 #pragma once
 
@@ -24,7 +24,7 @@ enum class ConvPass : std::uint8_t {
   weight_gradient  ///< dw, in the place of w, from dy and x
 };
 
-/// What is done to each element of a result before it is written.
+/// The operation on each element of a result before it is written.
 enum class Epilogue : std::uint8_t {
   none,
   bias,           ///< forward: one number for each channel is added
@@ -65,10 +65,10 @@ class Convolution {
 class Convolutions {
  public:
   virtual ~Convolutions() = default;
-  /// Finds out, for plan(), what is fastest; nothing if options.is_deterministic, or without options.agree, as of
-  /// executors that are made to be looked at. Collective as that is: for products that all ranks have.
+  /// Finds the fastest way, for plan(); nothing if options.is_deterministic, or without options.agree, as for executors
+  /// that are only inspected. Collective like that: for products that all ranks have.
   virtual void choose(std::span<const Product> products, core::DType type, const ExecutorOptions& options) = 0;
-  /// By what was chosen, if anything was. Throws core::Error (system) if the library has none.
+  /// Uses the chosen way, if there is one. Throws core::Error (system) if the library has none.
   [[nodiscard]] virtual std::unique_ptr<Convolution> plan(const Product& product, core::DType type) = 0;
 };
 

@@ -220,10 +220,10 @@ class CudaExecutor final : public Executor {
     Results results{};
     std::memcpy(&results, from.data(), sizeof results);
     if (results.has_bad_label != 0)
-      core::fail_usage({.what = "a label or id of the batch is none of the network's",
+      core::fail_usage({.what = "a label or id of the batch is outside the network's range",
                         .where = "the data set",
-                        .expected = "classes and ids counted from 0",
-                        .fix = "lockstep shard verify names what is wrong with a set"});
+                        .expected = "classes and ids from 0 up to the number that the network has",
+                        .fix = "run lockstep shard verify on the set"});
     const LossTotals& totals = results.totals;
     return {.loss = totals.loss, .n = totals.n, .n_top1 = totals.n_top1, .n_top5 = totals.n_top5};
   }

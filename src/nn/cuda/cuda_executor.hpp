@@ -1,4 +1,4 @@
-// The executor on a GPU, or on whatever accelerator is in use: passes are operations in a stream.
+// The executor on a GPU, or on any accelerator in use: passes are operations in a stream.
 // Invariant: programs are made on first use of a batch size. Between passes of one stream the host waits only to reuse
 // the memory that it sends batches from.
 // Used by nn/cuda's device and by tests.

@@ -1,5 +1,5 @@
-// Threads that have cuDNN make plans while others are timed.
-// Invariant: a handle of cuDNN is of one thread.
+// Threads in which cuDNN makes plans while others are timed.
+// Invariant: a cuDNN handle belongs to one thread.
 // Used by cudnn_convolutions.cpp: includes headers of cuDNN.
 #pragma once
 
@@ -33,7 +33,7 @@ using CudnnHandle = core::UniqueHandle<CudnnHandlePolicy>;
 
 inline void check_cuda(cudaError_t status) {
   if (status != cudaSuccess)
-    core::fail_system(fmt::format("CUDA does not tell its GPU: {}", cudaGetErrorString(status)));
+    core::fail_system(fmt::format("CUDA does not report its GPU: {}", cudaGetErrorString(status)));
 }
 
 inline CudnnHandle open_handle() {
@@ -71,8 +71,8 @@ class Askers {
   Askers(const Askers&) = delete;
   Askers& operator=(const Askers&) = delete;
 
-  /// Returns when `plans` are prepared, here if nobody has begun; throws what that threw. In the order of all.
-  /// `on_progress`: when any are.
+  /// Returns when `plans` are prepared, by this thread if no other has begun; throws what that threw. In the order of
+  /// all. `on_progress`: called when any are prepared.
   void wait_for(const Plans* plans, const std::function<void()>& on_progress) {
     const auto found = std::ranges::find(all_, plans);
     if (found == all_.end()) return;

@@ -1,4 +1,4 @@
-// One product as cuDNN computes it, by a plan that was made for it.
+// One product computed by cuDNN, with a plan that was made for it.
 // Invariant: enqueued by one thread at a time.
 // Used by cudnn_convolutions.cpp: includes headers of cuDNN.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace lockstep::nn::cuda {
 
-/// What is planned, and for which GPU: one that is described, or that of a handle.
+/// The product to plan, and the GPU: a described one, or that of a handle.
 struct Wanted {
   Product product;
   core::DType type;

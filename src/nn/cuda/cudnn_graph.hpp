@@ -70,8 +70,8 @@ struct PlanFilter {
 [[nodiscard]] std::vector<ConvPlan> find_plans(const Product& product, core::DType type, const GpuModel& gpu,
                                                const PlanFilter& filter);
 
-/// Whether an epilogue is tried as part of its product. Where cuDNN compiles that at run time, a second each, it is for
-/// small products only, of which a kernel more is much of their time.
+/// Whether an epilogue is tried as part of its product. If cuDNN compiles that at run time, one second each, only for
+/// small products, for which an additional kernel takes much of the time.
 [[nodiscard]] bool may_fuse(const Product& product, core::DType type);
 
 struct PlanChoice {
@@ -80,19 +80,19 @@ struct PlanChoice {
   int n_threads = 1;           ///< of the host, which compile plans before they are timed; the calling one among them
   double compiling_s = 5;  ///< since a choice began: later none are compiled, but for want of others; infinity: always
   bool always_fuses = false;  ///< an epilogue that nothing was chosen for, which is a test's wish only
-  /// Told of each product that was timed, if any plan ran: plans in the order of find_plans(), and split_name behind
-  /// them where it has an epilogue.
+  /// Called for each product that was timed, if any plan ran: plans in the order of find_plans(), followed by
+  /// split_name if it has an epilogue.
   std::function<void(const Product& product, std::span<const TimedPlan> plans)> on_timed{};
 };
 
-/// Plans are the fastest of those worth their time, or the first deterministic one where nothing was chosen. An
-/// epilogue is computed with its product only where that was faster than by itself.
-/// Throws core::Error (system) in cuDNN's words where there is none.
+/// Plans are the fastest of the promising ones, or the first deterministic one if nothing was chosen. An epilogue is
+/// computed with its product only if that was faster than separately. Throws core::Error (system) in cuDNN's words if
+/// there is none.
 class CudnnConvolutions final : public Convolutions {
  public:
   /// For the accelerator in use.
   explicit CudnnConvolutions(const PlanChoice& rules = {});
-  /// Plans only: what they enqueue runs on no other device. Of all that may be chosen the first is.
+  /// Plans only: their operations run on no other device. Chooses the first candidate.
   explicit CudnnConvolutions(GpuModel gpu, const PlanChoice& rules = {});
   ~CudnnConvolutions() override;
 

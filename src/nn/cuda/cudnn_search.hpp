@@ -1,5 +1,5 @@
-// The plans that cuDNN has for a convolution, and one of them ready to be executed.
-// Invariant: a graph is executed by its candidate, as cuDNN's frontend calls the plan that was built last.
+// The plans that cuDNN has for a convolution, one of them ready for execution.
+// Invariant: a graph is executed by its candidate, which is cuDNN frontend's name for the plan built last.
 // Used by the files cudnn_*.cpp here: includes headers of cuDNN.
 #pragma once
 

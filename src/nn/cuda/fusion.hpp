@@ -1,6 +1,6 @@
 // Which nodes of a network are computed as part of others.
-// Invariant: asked of the network alone, so that whoever plans one node finds what was planned for the others.
-// Used by nn/cuda: the program and its layers, and what lists their products.
+// Invariant: decided by the network alone, so that the plans of different nodes agree.
+// Used by nn/cuda: the program and its layers, and lists of their products.
 #pragma once
 
 #include <cstddef>

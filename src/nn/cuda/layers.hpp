@@ -1,4 +1,4 @@
-// What a layer is to a program: planned once for a batch size, then enqueued forward and backward.
+// The interface of a layer to a program: planned once for a batch size, then enqueued forward and backward.
 // Invariant: all memory is taken while a layer is planned; a pass reads nothing that the host may change later.
 // Used by nn/cuda: layers_*.cpp implement layers, the program plans and enqueues them.
 #pragma once
@@ -27,7 +27,7 @@ struct DeviceImages {
   int height = 0, width = 0;
 };
 
-/// A batch in the device's memory, and what of it the host has to know.
+/// A batch in the device's memory, with the facts that the host needs.
 struct DeviceBatch {
   const float* x = nullptr;             ///< samples, planes of channels one after another
   DeviceImages images{};                ///< instead, of a network that begins with pixels
@@ -60,7 +60,7 @@ struct Arenas {
   double* shared = nullptr;                ///< for Hooks::sum(): shared_elements() of any layer
 };
 
-/// What the layers of a program are made of.
+/// The environment in which the layers of a program are made.
 template <class T>
 class Builder {
  public:
@@ -122,9 +122,9 @@ class CudaLayer {
   virtual ~CudaLayer() = default;
 
   [[nodiscard]] const Place<T>& output() const noexcept { return output_; }
-  /// Else it enqueues nothing: what it computes is part of another layer, or nothing.
+  /// Otherwise it enqueues nothing: its result is part of another layer, or it has none.
   [[nodiscard]] virtual bool has_work() const noexcept { return true; }
-  /// Before each forward pass: what of the batch comes from the host. Of the rest a recording may be made.
+  /// Before each forward pass: the host's part of the batch. The rest may be recorded.
   virtual void send(PassContext& /*pass*/) {}
   virtual void forward(PassContext& pass) = 0;
 

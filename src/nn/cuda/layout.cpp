@@ -52,10 +52,11 @@ std::vector<ValueLayout> layouts_of(const Network& network) {
     const bool was_flattened =
         is_flat && !takes_any_order(node.layer) && !std::holds_alternative<GlobalAvgPool>(node.layer);
     if (was_flattened)
-      core::fail_usage({.what = fmt::format("{} reads flattened images, which no GPU of this version does", node.name),
-                        .where = "the model",
-                        .expected = "a linear layer behind them",
-                        .fix = "--device host"});
+      core::fail_usage(
+          {.what = fmt::format("{} reads flattened images, which this version does not support on GPUs", node.name),
+           .where = "the model",
+           .expected = "a linear layer after the flattened images",
+           .fix = "--device host"});
     layouts.push_back(plain(node.output));
   }
   return layouts;
@@ -67,7 +68,7 @@ void require_indices(const Node& node, const ValueLayout& layout, std::uint64_t 
   core::fail_usage({.what = fmt::format("{} samples at a time, in layer '{}'", n, node.name),
                     .where = "batch",
                     .expected = fmt::format("at most {}: kernels count in 32 bits", most),
-                    .fix = "--accumulate, a smaller --batch, or more ranks"});
+                    .fix = "use --accumulate, a smaller --batch, or more ranks"});
 }
 
 ParameterLayout::ParameterLayout(const Network& network) : places_(network.parameters().size()) {

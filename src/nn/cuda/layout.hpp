@@ -1,4 +1,4 @@
-// How values and parameters of a network lie in a GPU's memory: channels innermost, padded to a multiple of 8.
+// The layout of values and parameters in a GPU's memory: channels innermost, padded to a multiple of 8.
 // Invariant: padding is 0 and stays 0, in activations, parameters and gradients; layouts depend on the network alone.
 // Used by nn/cuda: layers read layouts, the executor packs parameters.
 #pragma once

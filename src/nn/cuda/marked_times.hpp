@@ -1,6 +1,6 @@
 // Time by layer on a GPU: marks in the stream between layers, by the GPU's own clock.
 // Invariant: without a profile nothing is marked; with one the host waits for no mark before the end, and keeps only
-// those of passes that are not over yet.
+// those of unfinished passes.
 // Used by nn/cuda: the executor hands it out, the program marks.
 #pragma once
 

@@ -155,10 +155,9 @@ void PlanCache::save() {
     fs::create_directories(fs::path{path_}.parent_path());
     core::write_whole(path_, write_plans(machine_, plans_));
   } catch (const std::exception& error) {
-    core::log_info(
-        fmt::format("the fastest plans are not kept for the next run: {}; name a folder by "
-                    "LOCKSTEP_PLAN_CACHE, or switch this off (LOCKSTEP_PLAN_CACHE=off)",
-                    error.what()));
+    core::log_info(fmt::format(
+        "the fastest cuDNN plans are not kept for the next run: {}; set LOCKSTEP_PLAN_CACHE to a folder, or to off",
+        error.what()));
     path_.clear();
   }
 }

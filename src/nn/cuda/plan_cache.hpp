@@ -1,6 +1,6 @@
-// Plans that were found to be the fastest, kept on the disk from run to run.
-// Invariant: what a file says is believed only if it is whole and of this very GPU, driver and libraries; no file is
-// needed for anything, and none that cannot be read or written makes a run fail.
+// The fastest plans, kept on disk from run to run.
+// Invariant: a file is used only if it is whole and belongs to this very GPU, driver and libraries; no file is
+// required, and an unreadable or unwritable one never makes a run fail.
 // Used by nn/cuda's convolutions.
 #pragma once
 
@@ -26,7 +26,7 @@ using StoredPlans = std::map<std::string, StoredPlan>;  ///< by problem
 
 /// A file's content. `machine`: GPU, driver and libraries in words.
 [[nodiscard]] std::vector<std::byte> write_plans(std::string_view machine, const StoredPlans& plans);
-/// Nothing if that is damaged, or of another machine.
+/// Nothing if it is damaged, or belongs to another machine.
 [[nodiscard]] std::optional<StoredPlans> read_plans(std::span<const std::byte> content, std::string_view machine);
 
 class PlanCache {
@@ -37,8 +37,8 @@ class PlanCache {
   [[nodiscard]] const StoredPlan* find(const std::string& key) const;
   /// Replaces an older one.
   void add(const std::string& key, StoredPlan plan);
-  /// Writes what is new, beside what other processes have written meanwhile. A folder that cannot be written to is told
-  /// of once.
+  /// Writes new plans, merged with those that other processes have written meanwhile. A folder that is not writable is
+  /// reported once.
   void save();
 
  private:
@@ -48,8 +48,8 @@ class PlanCache {
   bool is_changed_ = false;
 };
 
-/// Where users want it: $LOCKSTEP_PLAN_CACHE, a folder or "off"; else lockstep in $XDG_CACHE_HOME or ~/.cache. "" if
-/// off, or nobody is at home.
+/// The folder: $LOCKSTEP_PLAN_CACHE, a folder or "off"; else lockstep in $XDG_CACHE_HOME or ~/.cache. "" if off, or if
+/// there is no home.
 [[nodiscard]] std::string plan_cache_folder();
 
 }  // namespace lockstep::nn::cuda

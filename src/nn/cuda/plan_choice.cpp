@@ -83,13 +83,12 @@ void choose_plan(const std::string& key, PlanMaker& maker, PlanCache& cache,
   }
   if (told[0] < 0) {
     const std::string obstacle = maker.obstacle();
-    core::fail_system(
-        fmt::format("there is no plan for {} that runs{}{}", key, obstacle.empty() ? "" : ": ", obstacle));
+    core::fail_system(fmt::format("no cuDNN plan for {} runs here{}{}", key, obstacle.empty() ? "" : ": ", obstacle));
   }
   if (found == names.end())
     core::fail_system(
-        fmt::format("there is no such plan for {} as the first rank uses: GPUs, drivers and libraries of "
-                    "all ranks must be the same",
+        fmt::format("this rank cannot build the plan for {} that rank 0 uses: GPUs, drivers and libraries of all ranks "
+                    "must be the same",
                     key));
   cache.add(key, {*found, told[1], maker.store(static_cast<std::size_t>(found - names.begin()))});
 }

@@ -1,6 +1,6 @@
-// Which of a library's ways to compute something is used: the fastest here, or what was found so before.
-// Invariant: all ranks use the same, that of the one whose times decide.
-// Used by nn/cuda's convolutions; knows no library.
+// Which of a library's ways to compute something is used: the fastest here, or the one that an earlier run found.
+// Invariant: all ranks use the same, that of the rank whose times decide.
+// Used by nn/cuda's convolutions; independent of any library.
 #pragma once
 
 #include <cstddef>
@@ -35,9 +35,9 @@ class PlanMaker {
 void choose_plan(const std::string& key, PlanMaker& maker, PlanCache& cache,
                  const std::function<void(std::span<double>)>& agree, bool is_anew = false);
 
-/// Of `n` things, each measured by seconds(i): medians of rounds in which all take turns, after one that does not
-/// count. What takes 1.5 times as long as the best, or in the first round 5 times and 10 ms, is measured no further;
-/// infinity for what cannot run, or was not measured.
+/// For `n` things, each measured by seconds(i): medians of rounds in which all take turns, after one that does not
+/// count. Those that take 1.5 times as long as the best, or in the first round 5 times as long and 10 ms more, are not
+/// measured further; infinity for those that cannot run, or were not measured.
 [[nodiscard]] std::vector<double> median_seconds(std::size_t n, const std::function<double(std::size_t)>& seconds);
 
 }  // namespace lockstep::nn::cuda

@@ -1,6 +1,6 @@
-// A network made ready for one batch size on a GPU: its layers in order, and where all that they touch lies.
-// Invariant: nothing is allocated after construction; what a pass enqueues depends on its kind, and on whether layers
-// are timed.
+// A network prepared for one batch size on a GPU: its layers in order, and the places of all their data.
+// Invariant: nothing is allocated after construction; the operations of a pass depend on its kind, and on whether
+// layers are timed.
 // Used by nn/cuda/cuda_executor.
 #pragma once
 
@@ -28,7 +28,7 @@ class Program {
   /// Adds the batch's loss to `totals`. The time of the loss is that of the last node. `is_backward_next`: with the
   /// same numbers, so that the loss is computed once.
   void forward(PassContext& pass, LossTotals* totals, MarkedTimes& times, bool is_backward_next);
-  /// Once after each forward pass, whose values it overwrites.
+  /// Called once after each forward pass, whose values it overwrites.
   void backward(PassContext& pass, MarkedTimes& times);
 
  private:

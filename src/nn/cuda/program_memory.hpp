@@ -1,6 +1,6 @@
-// The memory of one program: pieces of one arena, each needed for a while only.
-// Invariant: pieces that are needed at the same time never overlap; a piece has no address before all are known, and
-// one that does not change after.
+// The memory of one program: pieces of one arena, each needed only for a while.
+// Invariant: pieces needed at the same time never overlap; a piece has no address before all are known, and a fixed one
+// afterwards.
 // Used by nn/cuda: layers ask for pieces while they are planned, and read and write them while they are enqueued.
 #pragma once
 

@@ -1,7 +1,8 @@
-// What of oneDNN differs between its versions 2 and 3: how primitives are described.
-// Invariant: every description asks for a scratchpad of ours and may come back empty where oneDNN has no such
-// primitive; all are of training, so that layouts are the same in evaluation.
-// Used by the layers; what differs is in dnnl_primitives_2.cpp or dnnl_primitives_3.cpp, whichever fits the library.
+// The descriptions of primitives, which differ between versions 2 and 3 of oneDNN.
+// Invariant: every description asks for a scratchpad of ours and is empty if oneDNN has no such primitive; all are for
+// training, so that layouts are the same in evaluation.
+// Used by the layers; the differences are in dnnl_primitives_2.cpp or dnnl_primitives_3.cpp, whichever fits the
+// library.
 #pragma once
 
 #include <dnnl.hpp>
@@ -26,7 +27,7 @@ struct Blocking {
 };
 [[nodiscard]] Blocking blocking_of(const Desc& desc);
 
-/// Whether oneDNN has nothing but its reference implementation here, which is hundreds of times slower than the others.
+/// Whether oneDNN has only its reference implementation here, which is hundreds of times slower than the others.
 [[nodiscard]] bool is_reference(const dnnl::primitive_desc_base& described);
 
 /// With a scratchpad of ours; `is_added`: results are added to what is there.
@@ -55,7 +56,7 @@ struct Window {
 [[nodiscard]] dnnl::matmul::primitive_desc describe_matmul(const dnnl::engine& engine, const Desc& a, const Desc& b,
                                                            const Desc& bias, const Desc& dst, bool is_added = false);
 
-/// With scale and shift. `is_training`: by the batch's own mean and variance, which are results then.
+/// With scale and shift. `is_training`: with the batch's own mean and variance, which are then results.
 [[nodiscard]] dnnl::batch_normalization_forward::primitive_desc describe_batch_norm(const dnnl::engine& engine,
                                                                                     const Desc& data, float epsilon,
                                                                                     bool has_relu, bool is_training);

@@ -1,5 +1,5 @@
 // Element-wise work on tensors that may hold float32 or bfloat16.
-// Invariant: what a tensor holds is its description's type, and never changes.
+// Invariant: the type of a tensor's elements is that of its description, and never changes.
 // Used by the layers of nn/host, its programs and observers.
 #pragma once
 

@@ -15,7 +15,7 @@ void ActivationArena::grow(std::size_t n_bytes) {
 ExecutorState::ExecutorState(const Network& given, const ExecutorOptions& given_options)
     : network{given}, options{given_options}, parameters{network} {
   computes_in_floats = options.precision == Precision::bf16 && !computes_bf16(engine);
-  // Vectors of oneDNN may reach over the end of an array of channels.
+  // Vectors of oneDNN may read beyond the end of an array of channels.
   for (const Statistic& statistic : network.statistics())
     statistics.emplace_back((statistic.n_channels + 15) / 16 * 16, statistic.initial);
 }

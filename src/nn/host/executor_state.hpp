@@ -1,5 +1,5 @@
-// What the executor on the host keeps: layouts, running statistics, programs and their arena, and the last call.
-// Invariant: the arena is as large as the largest program that ran; all programs know where it is.
+// The state of the executor on the host: layouts, running statistics, programs and their arena, and the last call.
+// Invariant: the arena is as large as the largest program that ran; all programs know its address.
 // Used by nn/host/host_executor.
 #pragma once
 
@@ -41,7 +41,7 @@ struct LastPass {
 struct ExecutorState {
   ExecutorState(const Network& network, const ExecutorOptions& options);
 
-  /// The program of a batch size. Its memory may not be there yet.
+  /// The program of a batch size. Its memory may not exist yet.
   Program& plan(std::uint64_t n, bool is_training);
   /// One that can run.
   Program& ready(std::uint64_t n, bool is_training);

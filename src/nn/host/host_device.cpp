@@ -11,7 +11,8 @@
 namespace lockstep::nn {
 namespace {
 
-/// Kokkos starts once in a process: devices that live at the same time, as of ranks that are threads, share it.
+/// Kokkos starts once in a process: devices that live at the same time, such as those of ranks that are threads, share
+/// it.
 std::shared_ptr<host::KokkosSession> share_kokkos(int n_threads) {
   static std::mutex mutex;
   static std::weak_ptr<host::KokkosSession> current;
@@ -29,7 +30,7 @@ class HostDevice final : public Device {
 
   std::unique_ptr<Executor> make_executor(const Network& network, const ExecutorOptions& options) override {
     if (options.precision == Precision::f16)
-      core::fail_usage({.what = "f16 is a precision of GPUs, and this run is on the host",
+      core::fail_usage({.what = "f16 runs only on GPUs, and this run is on the host",
                         .where = "--precision",
                         .expected = "f32 or bf16",
                         .fix = "--device cuda where there is a GPU, or --precision bf16"});

@@ -99,7 +99,7 @@ LossSums HostExecutor::sums() { return std::exchange(state_->sums, {}); }
 
 bool HostExecutor::is_finite() const { return state_->last.is_finite; }
 
-/// Computes the last pass once more: what it computed may be overwritten by now.
+/// Computes the last pass again: its values may be overwritten by now.
 std::string HostExecutor::find_not_finite() const {
   const LastPass& last = state_->last;
   if (last.program == nullptr) return {};

@@ -72,7 +72,7 @@ void Builder::note_slow(const dnnl::primitive_desc_base& described) {
 }
 
 Tensor Builder::reordered(const Tensor& tensor, const Desc& desc, std::vector<Primitive>& primitives) {
-  // Equal ones may differ in what oneDNN looks at all the same: a single channel's stride.
+  // Equal descriptions may differ in a stride that oneDNN still compares: that of a single channel.
   if (tensor.desc == desc) return {desc, tensor.place};
   const Tensor copy = make(desc);
   reorder(tensor, copy, primitives);

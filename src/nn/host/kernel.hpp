@@ -1,5 +1,5 @@
-// What a layer is to a program: planned once for a batch size, then run forward and backward.
-// Invariant: a kernel asks for all its memory while it is planned, through the Builder; running allocates nothing.
+// The interface of a layer to a program: planned once for a batch size, then run forward and backward.
+// Invariant: a kernel requests all its memory while it is planned, through the Builder; running allocates nothing.
 // Used by nn/host: layers/ implement kernels, the program plans and runs them.
 #pragma once
 
@@ -29,16 +29,16 @@ struct PassContext {
   Run run{};
   bool is_finite = true;  ///< cleared by layers that may hide what is not
 
-  /// Of the pass before, by this rank alone: what was exchanged in that one holds.
+  /// Repeats the previous pass on this rank alone: values exchanged in that pass stay valid.
   [[nodiscard]] bool is_repeated() const noexcept { return hooks == nullptr; }
   /// Collective over the group, as Hooks::sum().
   void sum(std::span<double> values) const { hooks->sum(runtime::on_device(values), *stream); }
 };
 
 using Statistics = std::vector<std::vector<float>>;
-/// What the first program found out by timing, by what it is about; the others take it over.
+/// Results of the first program's timing, by subject; the other programs reuse them.
 using Choices = std::map<Dims, bool>;
-/// Layers for which oneDNN has nothing but reference code, one line each.
+/// Layers for which oneDNN has only reference code, one line each.
 using SlowLayers = std::set<std::string>;
 
 /// Hands out memory and primitives to the kernels of one program while it is planned.
@@ -74,8 +74,8 @@ class Builder {
   using Arguments = std::initializer_list<std::pair<int, Tensor>>;
   /// A batch of samples of this shape, which lie in order.
   [[nodiscard]] Desc samples(const Shape& shape) const;
-  /// Adds the scratchpad, and to slow_layers if that is what it is. Throws core::Error if `described` is empty: oneDNN
-  /// knows no such primitive.
+  /// Adds the scratchpad, and to slow_layers if it is reference code. Throws core::Error if `described` is empty:
+  /// oneDNN has no such primitive.
   [[nodiscard]] Primitive primitive(const dnnl::primitive_desc_base& described, Arguments arguments,
                                     Primitive::Arguments more = {});
   /// `tensor` in the layout `desc`: itself, or a copy that a reorder appended to `primitives` makes.
@@ -84,12 +84,12 @@ class Builder {
   void reorder(const Tensor& from, const Tensor& to, std::vector<Primitive>& primitives);
 
   [[nodiscard]] bool needs_gradient(Value value) const;
-  /// Whether the loss reads the node, be it through a log_softmax. What it computes stays float32 then, as the loss.
+  /// Whether the loss reads the node, perhaps through a log_softmax. Its result then stays float32, like the loss.
   [[nodiscard]] bool is_read_by_loss(std::size_t node) const;
 
   /// Counts (1) or discounts (-1) a gradient that waits for its node to be planned.
   void pend(const Tensor& gradient, int change);
-  /// Whether nobody needs the gradient after the node that is planned.
+  /// Whether nobody needs the gradient after the current node.
   [[nodiscard]] bool may_overwrite(const Tensor& gradient) const;
 
  private:
@@ -107,7 +107,7 @@ class Kernel {
 
   virtual void forward(PassContext& pass) = 0;
 
-  /// How many gradients of its output it takes at once; more are added up before.
+  /// How many gradients of its output it accepts at once; more are added up before.
   [[nodiscard]] virtual std::size_t n_gradients_taken() const { return 1; }
   /// Plans the backward pass. Returns the gradient of each input, nothing for those that need none.
   [[nodiscard]] virtual std::vector<std::optional<Tensor>> plan_backward(Builder& builder,
@@ -137,7 +137,7 @@ using MakeKernel = std::function<std::unique_ptr<Kernel>(const Planned&)>;
 [[nodiscard]] std::unique_ptr<Kernel> make_embedding(const Planned& planned, const Embedding& layer);
 [[nodiscard]] std::unique_ptr<Kernel> make_flatten(const Planned& planned);
 [[nodiscard]] std::unique_ptr<Kernel> make_global_avg_pool(const Planned& planned);
-/// What `make` makes of the layer for float32, within a network that keeps bf16.
+/// The kernel that `make` makes of the layer for float32, within a network that keeps bf16.
 [[nodiscard]] std::unique_ptr<Kernel> make_in_floats(const Planned& planned, const MakeKernel& make);
 [[nodiscard]] std::unique_ptr<Kernel> make_linear(const Planned& planned, const Linear& layer);
 [[nodiscard]] std::unique_ptr<Kernel> make_log_softmax(const Planned& planned);
@@ -163,7 +163,7 @@ struct ImageLayout {
 /// Of {n, channels, height, width}: channels first, last, or in blocks of 4, 8 or 16.
 [[nodiscard]] ImageLayout image_layout(const Desc& desc);
 
-/// Whether oneDNN computes layers in bf16 on this processor, by other than its reference implementation.
+/// Whether oneDNN computes layers in bf16 on this processor with more than its reference implementation.
 [[nodiscard]] bool computes_bf16(const dnnl::engine& engine);
 
 [[nodiscard]] Dims with_batch(std::uint64_t n, const Shape& shape);

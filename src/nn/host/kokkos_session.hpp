@@ -1,5 +1,5 @@
-// The life of Kokkos in a process: threads for what works on whole batches.
-// Invariant: at most one per process, ever, as Kokkos cannot be started twice; it changes speed, never a result.
+// The life of Kokkos in a process: threads for work on whole batches.
+// Invariant: at most one per process, ever, because Kokkos cannot be started twice; it changes speed, never a result.
 // Used by nn/host/host_device and by tests.
 #pragma once
 

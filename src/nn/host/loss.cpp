@@ -126,7 +126,7 @@ void LossKernel::check_labels(const std::int64_t* labels) const {
     if (labels[i] < 0 || static_cast<std::size_t>(labels[i]) >= n_outputs_) {
       core::fail_usage({.what = fmt::format("label {} in the data", labels[i]),
                         .where = loss_ == Loss::nll ? "nll" : "cross-entropy",
-                        .expected = fmt::format("classes from 0 to {}, as the model has outputs", n_outputs_ - 1)});
+                        .expected = fmt::format("classes from 0 to {}, one per output of the model", n_outputs_ - 1)});
     }
   }
 }

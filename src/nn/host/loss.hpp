@@ -1,5 +1,5 @@
-// What training minimizes, and its gradient with respect to the network's output.
-// Invariant: sums over samples in double, in the order of samples, whatever the number of threads.
+// The function that training minimizes, and its gradient with respect to the network's output.
+// Invariant: sums over samples in double, in the order of samples, with any number of threads.
 // Used by nn/host/program.
 #pragma once
 

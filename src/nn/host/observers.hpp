@@ -1,5 +1,5 @@
-// Who listens to a pass: what times layers, accumulates and reports gradients, and finds what is not finite.
-// Invariant: observers change nothing a layer computes.
+// Observers of a pass: they time layers, accumulate and report gradients, and find values that are not finite.
+// Invariant: observers change no result of a layer.
 // Used by nn/host/host_executor.
 #pragma once
 
@@ -34,7 +34,7 @@ class ForwardObserver final : public PassObserver {
   Profile* profile_;
 };
 
-/// The gradients of one node, kept while the node computes more to be added to them.
+/// The gradients of one node, kept while the node computes more to add to them.
 class Accumulation {
  public:
   void keep(std::span<const float> gradient);

@@ -32,7 +32,7 @@ void for_parts(std::size_t n, std::size_t least, const F& body) {
   run_parts(n, least, PartFunction{body});
 }
 
-/// Of element-wise loops: what is not worth a second thread.
+/// For element-wise loops: less work than this is not worth a second thread.
 inline constexpr std::size_t least_elements = 8192;
 
 }  // namespace lockstep::nn::host

@@ -1,4 +1,4 @@
-// How each parameter lies in the arenas: its blocked layout and its slot.
+// The layout of each parameter in the arenas: blocked, in its slot.
 // Invariant: layouts are chosen once, by the first program, and hold for all batch sizes.
 // Used by nn/host: layers choose and read layouts, storage finds slots, the executor packs.
 #pragma once

@@ -1,4 +1,4 @@
-// A network made ready for one batch size: its kernels in order, and one plan of memory for all they touch.
+// A network prepared for one batch size: its kernels in order, and one memory plan for all of them.
 // Invariant: nothing is allocated after construction; programs of a network may share an arena, one pass at a time.
 // Used by nn/host/host_executor.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace lockstep::nn::host {
 
-/// What all programs of an executor have in common.
+/// The common data of all programs of an executor.
 struct Common {
   const Network& network;
   const ExecutorOptions& options;
@@ -42,7 +42,7 @@ class Program {
   [[nodiscard]] const Storage& storage() const noexcept { return storage_; }
   void rebase(const Bases& bases) { storage_.rebase(bases); }
 
-  /// The loss is NaN if something was not finite, even where that got lost on the way.
+  /// The loss is NaN if anything was not finite, even if that was lost on the way.
   [[nodiscard]] LossSums forward(PassContext& pass, PassObserver& observer);
   void backward(PassContext& pass, PassObserver& observer);
 
@@ -64,7 +64,7 @@ class Program {
   void plan_backward(Builder& builder);
   [[nodiscard]] std::vector<Tensor> add_up(Builder& builder, Step& step, std::vector<Tensor> gradients) const;
   [[nodiscard]] std::unique_ptr<Kernel> make_kernel(Builder& builder, std::size_t index) const;
-  /// Whether the only reader of a node may overwrite its output, which the node itself needs no more.
+  /// Whether the only reader of a node may overwrite its output, which the node itself does not need any more.
   [[nodiscard]] bool may_be_overwritten(std::size_t index) const;
 
   const Network& network_;

@@ -1,4 +1,4 @@
-// Where everything lies that one program touches: buffers in its arena, slots of parameters and gradients, the input.
+// The places of all data of one program: buffers in its arena, slots of parameters and gradients, the input.
 // Invariant: a buffer lives from its first use to its last; addresses change only in rebase() and set_input().
 // Used by nn/host: layers ask for buffers and memory while a program is built, and for addresses while it runs.
 #pragma once
@@ -41,7 +41,7 @@ class Storage {
   /// A buffer, without a place until it is used.
   [[nodiscard]] Place add(std::size_t n_bytes);
   void use(const Place& place, int time);
-  /// Of a buffer that is used at two times at most: what it holds is not needed from one to the other.
+  /// A buffer that is used at two times at most: its content is not needed from one to the other.
   void forget_between(const Place& place);
   /// Whether the buffer's last use so far is at `time`.
   [[nodiscard]] bool is_used(const Place& place, int time) const;

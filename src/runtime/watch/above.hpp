@@ -1,4 +1,4 @@
-// The processes above a rank that its job cannot do without: its guard, which tells how it ends, and its launcher.
+// The processes above a rank that its job needs: its guard, which reports how the rank ends, and its launcher.
 // Invariant: makes no MPI call; a process is known by pid and start time.
 // Used by watchdog.cpp.
 #pragma once
@@ -15,15 +15,15 @@ namespace lockstep::runtime {
 
 class Above {
  public:
-  /// `guard`: 0: there is none. The launcher is watched if it is one that find_launcher() knows.
+  /// `guard`: 0 if there is none. The launcher is watched if find_launcher() knows it.
   Above(const LauncherHint& hint, pid_t guard);
 
-  /// To be called at every tick, of which every second one looks; `gap_ns` since the last one, without time in which
-  /// this process was stopped itself.
+  /// Called at every tick, of which every second one checks; `gap_ns` since the last one, without time in which this
+  /// process itself was stopped.
   void look(std::int64_t gap_ns);
-  /// For how long one of them has been stopped; 0: none is.
+  /// For how long one of them has been stopped; 0: none is stopped.
   [[nodiscard]] std::int64_t longest_stop_ns() const noexcept;
-  /// Those that are stopped, a line each: "  guard of rank 1 on node7 (pid 4711): stopped by a signal (state T)".
+  /// The stopped ones, a line each: "  guard of rank 1 on node7 (pid 4711): stopped by a signal (state T)".
   [[nodiscard]] std::string describe_stopped(int rank) const;
   /// Those that are stopped go on.
   void wake() const noexcept;

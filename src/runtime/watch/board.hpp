@@ -36,19 +36,20 @@ struct alignas(128) BoardSlot {
 };
 static_assert(sizeof(BoardSlot) == 128 && std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// Whether the owner of `slot` still exists, and in what state; an ended process that nobody collected does not count.
+/// Whether the owner of `slot` still exists, and in what state; a process that has ended but was not collected does not
+/// count.
 [[nodiscard]] std::optional<ProcessStatus> find_owner(const BoardSlot& slot);
 
-/// Sends `signal` to owners that are stopped and this user's; returns how many there were.
+/// Sends `signal` to owners that are stopped and belong to this user; returns how many there were.
 int signal_stopped(std::span<BoardSlot> slots, int signal);
 
-/// A process's view of the board. The file exists from the first process's arrival to the last one's only, where the
-/// launcher tells how many there are; a process that is killed thus leaves nothing behind. What is left by a job that
-/// was killed while it started is removed by the next job of the same user, from a minute on.
+/// A process's view of the board. If the launcher reports the number of processes, the file exists only from the first
+/// process's arrival to the last one's; so a process that is killed leaves nothing behind. The next job of the same
+/// user removes the file of a job that was killed during its start, from a minute on.
 class Board {
  public:
   /// Joins, or creates, the board of the job in `directory`; nothing if there is no launcher, or no such memory. Throws
-  /// core::Error (system), in the first process of the node, if something of others has its name.
+  /// core::Error (system), in the first process of the node, if another user's file has its name.
   static std::unique_ptr<Board> join(const LauncherHint& hint, const std::string& directory = "/dev/shm");
   /// Leaves in order.
   ~Board();
@@ -57,12 +58,12 @@ class Board {
 
   [[nodiscard]] BoardSlot& mine() const noexcept { return *mine_; }
   [[nodiscard]] std::span<BoardSlot> slots() const noexcept;
-  /// Slots that must be taken; 0 if the launcher does not tell.
+  /// Slots that must be taken; 0 if the launcher does not report the number.
   [[nodiscard]] int n_expected() const noexcept { return n_expected_; }
 
   /// True for the first caller on the node.
   [[nodiscard]] bool claim_report() noexcept;
-  /// Tells all others that the report is out, and removes the file.
+  /// Tells all others that the report is printed, and removes the file.
   void publish_report() noexcept;
   [[nodiscard]] bool is_report_out() const noexcept;
 

@@ -33,7 +33,7 @@ namespace {
 
 constexpr std::array passed_on{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
-// A signal handler can reach nothing but globals.
+// A signal handler can reach only globals.
 volatile std::sig_atomic_t guarded_process = 0;
 std::atomic<unsigned> passed_on_bits{0};
 static_assert(std::atomic<unsigned>::is_always_lock_free);
@@ -42,7 +42,7 @@ static_assert(std::atomic<unsigned>::is_always_lock_free);
 pid_t my_guard = 0;
 int my_local_rank = 0;
 
-/// Memory that rank and guard share. A function lies at the same address in both, as one is a copy of the other.
+/// Memory that rank and guard share. A function has the same address in both, because one is a copy of the other.
 struct Will {
   MpiSegment segment;  ///< once it has started
   std::atomic<bool> has_started;
@@ -51,10 +51,10 @@ struct Will {
 };
 static_assert(std::atomic<LastDeed>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
-// A process has one guard at most, which is made before there is anything that could own this.
+// A process has at most one guard, which is created before anything could own this.
 Will* will = nullptr;
 
-/// Rank 0 may be writing just now what it could still write without this rank.
+/// Rank 0 may be writing just now, which it can do without this rank.
 constexpr auto time_for_others = std::chrono::milliseconds{100};
 constexpr unsigned longest_deed_s = 2;  // the file system may hang as well
 
@@ -72,10 +72,10 @@ sigset_t signals_passed_on() noexcept {
   return set;
 }
 
-/// For the watchdogs of other ranks to tell of a stopped rank what they see.
+/// Lets the watchdogs of other ranks report what they see of a stopped rank.
 constexpr double time_for_watchdogs_s = 3;
 
-/// How long it has been stopped, as this process sees it that may have been stopped itself.
+/// How long it has been stopped, as seen by this process, which may have been stopped itself.
 class Standstill {
  public:
   void note(bool is_stopped) noexcept {
@@ -107,14 +107,14 @@ std::optional<int> wait_for(pid_t process, double limit_s) noexcept {
   }
 }
 
-/// As the child has ended, so that the launcher sees what it would have seen.
+/// Ends as the child did, so that the launcher sees what it would have seen without a guard.
 [[noreturn]] void end_by(int signal) {
   std::signal(signal, SIG_DFL);
   raise(signal);
   _exit(128 + signal);
 }
 
-/// Zeroed; nothing if there is no such memory.
+/// Zeroed; null if there is no such memory.
 Will* make_will() noexcept {
   void* const memory = mmap(nullptr, sizeof(Will), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<Will*>(memory);
@@ -145,21 +145,21 @@ void tell(const std::string& reason) {
   _exit(code);
 }
 
-/// Of one that left before it had started: a library that cannot start ends its process with a code of its own, which
-/// to a user would mean something else.
+/// Ends a rank that left before it had started: a library that cannot start ends its process with a code of its own,
+/// which would mean something else to a user.
 [[noreturn]] void end_unstarted(const LauncherHint& hint, pid_t process, int code) {
   const auto is_ours = [code](core::ExitCode one) { return core::to_int(one) == code; };
   if (is_ours(core::ExitCode::usage) || is_ours(core::ExitCode::system) || is_ours(core::ExitCode::stalled))
     leave(code);
   if (tell_exit(core::to_int(core::ExitCode::system)))  // all ranks would say the same
     tell(
-        fmt::format("{}: MPI cannot start and has ended it with exit code {}\n"
-                    "  fix: what MPI says of it is above; see MPI's settings, and what a process may use: ulimit -a",
+        fmt::format("{}: MPI failed to start and ended the process with exit code {}\n"
+                    "  fix: read MPI's messages above; check MPI's settings and the limits of a process (ulimit -a)",
                     describe_rank(hint, process), code));
   _exit(core::to_int(core::ExitCode::system));
 }
 
-/// No code of this program: PMIx ends a process so whose launcher has gone.
+/// Whether the code is not one of this program: PMIx ends a process in this way if its launcher is gone.
 bool is_foreign(int code) noexcept {
   const bool is_signal = code > 128 && code <= 128 + SIGRTMAX;
   return code > core::to_int(core::ExitCode::stalled) && code != core::to_int(core::ExitCode::requeue) && !is_signal;
@@ -169,8 +169,8 @@ bool is_foreign(int code) noexcept {
   if (WIFEXITED(status)) {
     if (will != nullptr && !will->has_started) end_unstarted(hint, process, WEXITSTATUS(status));
     if (is_foreign(WEXITSTATUS(status))) {
-      // What could be told here, the launcher would have to pass on.
-      execute_will(fmt::format("{}: MPI has ended it with exit code {}, as where its launcher was killed",
+      // The launcher would have to pass on what could be printed here.
+      execute_will(fmt::format("{}: MPI ended the process with exit code {}; likely cause: its launcher was killed",
                                describe_rank(hint, process), WEXITSTATUS(status)));
       _exit(core::to_int(core::ExitCode::system));
     }
@@ -179,7 +179,7 @@ bool is_foreign(int code) noexcept {
   const int signal = WTERMSIG(status);
   if (signal == SIGPIPE) end_by(signal);  // nobody reads on, as of `reduce_all | head`: no fault of a rank
   if ((passed_on_bits & bit_of(signal)) != 0) {
-    // Launchers make SIGTERM of others, and --nproc SIGUSR1.
+    // Launchers turn other signals into SIGTERM, and --nproc into SIGUSR1.
     const int told = signal == SIGTERM || signal == SIGUSR1 ? told_signal() : 0;
     const int asked = told != 0 ? told : signal;
     execute_will(fmt::format("ended at once by signal {} ({})", asked, strsignal(asked)));
@@ -187,7 +187,7 @@ bool is_foreign(int code) noexcept {
   }
   const std::string reason =
       fmt::format("{} has died: signal {} ({})", describe_rank(hint, process), signal, strsignal(signal));
-  // UCX aborts the ranks that talk to a dead one: they say nothing where that one's guard has.
+  // UCX aborts the ranks that talk to a dead one: they stay silent if that one's guard has spoken.
   const bool is_first = tell_exit(core::to_int(core::ExitCode::system));
   is_first || signal != SIGABRT ? tell(reason) : execute_will(reason);
   _exit(core::to_int(core::ExitCode::system));

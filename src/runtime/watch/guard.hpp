@@ -1,5 +1,5 @@
-// The guard of a rank: the process that the launcher started stays behind and tells how its rank has ended.
-// Invariant: the guard makes no MPI call and outlives its rank; without its guard a rank does not live on.
+// The guard of a rank: the process that the launcher started stays behind and reports how its rank ended.
+// Invariant: the guard makes no MPI call and outlives its rank; a rank does not live on without its guard.
 // Used by the main() of programs whose ranks may die while others wait for them.
 #pragma once
 
@@ -23,22 +23,22 @@ namespace lockstep::runtime {
 /// after its ranks is ended (lingering.hpp). `is_wanted_alone`: without a launcher too, where else nothing happens.
 void guard_rank(const LauncherHint& hint, core::Seconds timeout, bool is_wanted_alone = false);
 
-/// For the rank, once MPI is there, or is not needed: until then an exit code that is none of ours for a failed start
-/// (usage, system, stalled) is MPI's own, of which the guard makes ExitCode::system.
+/// Called by the rank once MPI has started or is not needed: until then an exit code other than ours for a failed start
+/// (usage, system, stalled) is MPI's own, which the guard turns into ExitCode::system.
 void tell_of_start() noexcept;
 
 /// For the rank: the process of its guard; 0: it has none.
 [[nodiscard]] pid_t guard_of_rank() noexcept;
 
-/// For the rank, at its end: whoever waits for the guard waits for ever while it is stopped; now it goes on.
+/// Called by the rank at its end: continues a stopped guard, because whoever waits for it would wait forever.
 void wake_guard() noexcept;
 
-/// What is left to do for a rank that can do nothing any more. `note`: what the rank said to; `reason`: "rank 1 on
-/// node7 (pid 4711) has died: signal 9 (Killed)".
+/// The work that is left for a dead rank. `note`: passed by the rank; `reason`: "rank 1 on node7 (pid 4711) has died:
+/// signal 9 (Killed)".
 using LastDeed = void (*)(const std::string& note, const std::string& reason);
 
-/// For the rank: should a signal kill it from now on, also one that asked for its end, its guard does `deed` before it
-/// leaves, for 2 s at most. Without a guard nothing happens, nor for a `note` of more than 4000 bytes.
+/// Called by the rank: if a signal kills it from now on, even one that asked for its end, its guard runs `deed` before
+/// it leaves, for at most 2 s. Without a guard, or with a `note` of more than 4000 bytes, this has no effect.
 void set_last_deed(LastDeed deed, std::string_view note) noexcept;
 
 }  // namespace lockstep::runtime

@@ -51,7 +51,7 @@ bool has_gone(const LauncherProcess& launcher) {
   return !status || status->start_time != launcher.start_time || status->state == 'Z' || status->state == 'X';
 }
 
-/// By its handle, if there is one: another process may have got its number meanwhile.
+/// Through its pidfd, if there is one: another process may have got its pid meanwhile.
 void send([[maybe_unused]] const LauncherProcess& launcher, int signal) {
 #ifdef SYS_pidfd_send_signal
   if (launcher.handle) {
@@ -68,7 +68,7 @@ core::Descriptor open_place(const LauncherProcess& launcher, int place) {
   return core::Descriptor{::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
 }
 
-/// Whether it has something to say that nobody takes: then it has to stay.
+/// Whether it has output that nobody takes: then it has to stay.
 bool waits_for_reader(const LauncherProcess& launcher) {
   return std::ranges::any_of(std::array{STDOUT_FILENO, STDERR_FILENO}, [&launcher](int place) {
     const core::Descriptor out = open_place(launcher, place);
@@ -108,7 +108,8 @@ bool stays(const LauncherProcess& launcher, const core::Clock& clock) {
   return false;
 }
 
-/// What a process has open that this one was started with, too, such as the pipes that a launcher reads to their end.
+/// The files that this process and another one were both started with, such as the pipes that a launcher reads to their
+/// end.
 void close_all_but(int kept) {
   std::vector<int> open;
   std::error_code error;
@@ -134,10 +135,9 @@ std::optional<LauncherProcess> find_launcher(const LauncherHint& hint) {
 
 void await_end_of(const LauncherProcess& launcher, const core::Clock& clock) {
   if (!stays(launcher, clock)) return;
-  const std::string text = fmt::format(
-      "error: the MPI launcher ({}, pid {}) has not ended after its ranks for {:.0f} s: "
-      "it is killed\n",
-      launcher.name, launcher.process, longest_stay.value);
+  const std::string text =
+      fmt::format("error: the MPI launcher ({}, pid {}) has kept running without ranks for {:.0f} s: it is killed\n",
+                  launcher.name, launcher.process, longest_stay.value);
   if (const core::Descriptor err = open_place(launcher, STDERR_FILENO)) core::write_in_time(err.get(), text);
   send(launcher, SIGTERM);
   send(launcher, SIGCONT);

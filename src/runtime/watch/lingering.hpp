@@ -1,6 +1,6 @@
-// A launcher that stays though its ranks have ended: it is ended, or the job would use up its time limit.
-// Invariant: nothing is ended but the process that has started these ranks, known by its pid and start time; one that
-// ends by itself, has another child, or waits for the reader of its output is left alone.
+// Kills a launcher that stays after its ranks have ended, which would use up the job's time limit.
+// Invariant: kills only the process that started these ranks, known by its pid and start time; one that ends by itself,
+// has another child, or waits for the reader of its output is left alone.
 // Used by guard.cpp and the watchdog.
 #pragma once
 
@@ -24,15 +24,16 @@ struct LauncherProcess {
   bool has_all_ranks = false;  ///< of the job: on this node
 };
 
-/// That of this rank, if it is one of a single job by its name and this user's: mpirun, mpiexec, orterun, prterun and
-/// their daemons. Nothing of a step of srun, which ends by itself, or of what serves several jobs.
+/// The launcher of this rank, if its name is that of a launcher of one job and it belongs to this user: mpirun,
+/// mpiexec, orterun, prterun and their daemons. Nothing for a step of srun, which ends by itself, or for daemons of
+/// several jobs.
 [[nodiscard]] std::optional<LauncherProcess> find_launcher(const LauncherHint& hint);
 
-/// Returns once it has ended: by itself, or as it had no child for 15 s; that is told to its stderr. To be called when
-/// a rank has ended.
+/// Returns once the launcher has ended: by itself, or killed after 15 s without a child, which is reported on its
+/// stderr. To be called when a rank has ended.
 void await_end_of(const LauncherProcess& launcher, const core::Clock& clock = core::real_clock());
 
-/// The same in a process of its own, which keeps nothing of this one open.
+/// The same in a separate process, which keeps nothing of this one open.
 void leave_watch_over(const LauncherProcess& launcher) noexcept;
 
 }  // namespace lockstep::runtime

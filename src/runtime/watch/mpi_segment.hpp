@@ -1,6 +1,6 @@
-// The file in /dev/shm by which Open MPI shares a rank's memory with those of its node: it stays where rank and
-// launcher are killed.
-// Invariant: only the file that the rank itself has mapped is removed, known by device and inode.
+// The file in /dev/shm through which Open MPI shares a rank's memory on its node: it stays if rank and launcher are
+// killed.
+// Invariant: removes only the file that the rank itself has mapped, known by device and inode.
 // Used by guard.cpp.
 #pragma once
 
@@ -17,10 +17,10 @@ struct MpiSegment {
   ino_t inode = 0;
 };
 
-/// That of this process, which is the `local_rank`th of its node; to be called once MPI has started.
+/// The segment of this process, which is the `local_rank`th of its node; to be called once MPI has started.
 [[nodiscard]] MpiSegment find_mpi_segment(int local_rank);
 
-/// Once that process has ended: what it left.
+/// To be called once that process has ended: removes what it left.
 void remove_if_left(const MpiSegment& segment) noexcept;
 
 }  // namespace lockstep::runtime

@@ -41,7 +41,8 @@ std::vector<Finding> select(const std::vector<Finding>& findings, auto predicate
 
 bool waits_for_nobody(const Finding& finding) noexcept { return finding.wait == Wait::nothing; }
 
-/// Those without whom the others cannot go on; empty if all are equally far, and all wait or none is known to.
+/// The processes without which the others cannot continue; empty if all are at the same point, and all wait or none is
+/// known to wait.
 std::vector<Finding> find_culprits(const std::vector<Finding>& findings) {
   if (has_evidence(findings)) return select(findings, is_evidence);
   const auto here = select(findings, [](const Finding& f) { return f.condition != Condition::left; });
@@ -78,7 +79,7 @@ std::string describe_condition(const Finding& finding, bool are_others_waiting) 
                                                              : "alive, but furthest behind";
     case Condition::left: break;
   }
-  return "left in order";
+  return "ended normally";
 }
 
 int rank_or_slot(const Finding& finding) { return finding.rank >= 0 ? finding.rank : finding.slot; }
@@ -101,7 +102,7 @@ std::vector<Finding> find_waiting(const std::vector<Finding>& findings, const st
   });
 }
 
-/// "ranks 0 1 3", and where they are if that is known and the same of all: "ranks 0 1 3, in phase training, step 40".
+/// "ranks 0 1 3", and their place if that is known and the same for all: "ranks 0 1 3, in phase training, step 40".
 std::string list_waiting(const std::vector<Finding>& waiting) {
   std::string list = waiting.size() == 1 ? "rank" : "ranks";
   for (std::size_t i = 0; i < std::min(waiting.size(), longest_list); ++i)
@@ -113,15 +114,15 @@ std::string list_waiting(const std::vector<Finding>& waiting) {
   return is_same && waiting.front().unit > 0 ? fmt::format("{}, in {}", list, place) : list;
 }
 
-/// `findings` may be of several nodes; a rank that nobody has heard of is on one that is not there any more.
+/// `findings` may come from several nodes; a rank without a finding is on a node that is gone.
 std::string describe_standoff(const std::vector<Finding>& findings, const Witness& witness) {
   std::set<std::string> hosts;
   for (const Finding& finding : findings) hosts.insert(finding.host);
   if (hosts.size() > 1 && static_cast<int>(findings.size()) == witness.n_ranks)
-    return fmt::format("  on all {} nodes, all processes are alive and equally far: they wait for one another\n",
+    return fmt::format("  on all {} nodes, all processes are alive and at the same point: they wait for one another\n",
                        hosts.size());
   const std::string where = hosts.size() > 1 ? fmt::format("{} nodes", hosts.size()) : witness.host;
-  return fmt::format("  on {}, all processes are alive and equally far: they wait for {}\n", where,
+  return fmt::format("  on {}, all processes are alive and at the same point: they wait for {}\n", where,
                      witness.has_other_nodes ? "a rank on another node" : "one another");
 }
 

@@ -31,7 +31,7 @@
 namespace lockstep::runtime {
 namespace {
 
-/// What asks for an end, and the end of the launcher. Of none of them the launcher inherits that it is ignored.
+/// Signals that ask for an end, and the end of the launcher. The launcher inherits none of them as ignored.
 sigset_t awaited_signals() {
   sigset_t set = asking_signals();
   sigaddset(&set, SIGCHLD);
@@ -40,8 +40,8 @@ sigset_t awaited_signals() {
   return set;
 }
 
-/// Becomes the launcher; on failure tells why through `failure`. In a process group of its own it gets no Ctrl-C from
-/// the terminal, and should this program be killed, the launcher ends the job.
+/// Becomes the launcher; on failure reports the reason through `failure`. In its own process group it gets no Ctrl-C
+/// from the terminal; if this program is killed, the launcher ends the job.
 [[noreturn]] void become_launcher(char* const* command, pid_t parent, int failure, const LauncherOutput& output,
                                   const sigset_t& held) {
   sigprocmask(SIG_UNBLOCK, &held, nullptr);
@@ -75,7 +75,7 @@ Started start_launcher(char* const* command, const LauncherOutput& output, const
   return {process, error};
 }
 
-// Children that this process had before: of a shell that became it, which runs filters for its output.
+// Children that this process already had: those of a shell that became it, which filter its output.
 std::vector<pid_t> others;
 
 std::vector<Descendant> find_descendants() { return runtime::find_descendants(others); }
@@ -89,8 +89,8 @@ bool is_any_process(const Descendant&) { return true; }
 bool stands_still(const Descendant& one) { return one.is_stopped; }
 bool runs_this_program(const Descendant& one) { return one.is_ours; }
 
-/// Of the job. What is left once the launcher has gone are orphans of ours: they have as long as guards need to tell
-/// how their ranks have ended.
+/// Processes of the job. Those that remain after the launcher are our orphans: they get as long as guards need to
+/// report how their ranks ended.
 void end_leftovers(const core::Clock& clock) {
   constexpr core::Seconds patience{2.5};
   const core::Timer watch{clock};
@@ -105,7 +105,7 @@ void end_leftovers(const core::Clock& clock) {
   }
 }
 
-/// The end a user asked for, how it is brought about step by step, and when each step was taken.
+/// An end requested by a user: its steps, and when each was taken.
 class End {
  public:
   explicit End(const LaunchOptions& options)
@@ -114,8 +114,8 @@ class End {
         since_continued_{*options.clock},
         since_step_{*options.clock} {}
 
-  /// Notes a signal that came. A second one is meant as launchers take it; within a second it is still the first, as in
-  /// ranks (interrupt.cpp).
+  /// Notes a signal. A second one is handled as launchers do; within a second it counts as the first, as in ranks
+  /// (interrupt.cpp).
   void ask(int signal) {
     if (asked_ == 0) {
       asked_ = signal;
@@ -156,13 +156,13 @@ class End {
                                            strsignal(WTERMSIG(status))));
       return core::to_int(core::ExitCode::system);
     }
-    // 1 would be a wrong element or damage, which a rank has told; the launcher was ended by others, or failed.
+    // 1 would mean a wrong element or damage, which a rank reports; here the launcher was ended by others, or failed.
     if (asked_ == 0 && code == 1 && was_rank_started() && !may_be_elsewhere()) {
       write_all(STDERR_FILENO, "error: the MPI launcher has ended with exit code 1, but no rank has failed\n");
       return core::to_int(core::ExitCode::system);
     }
-    // What such a launcher ends with would mean something else to a user: 1 a wrong result, 0 success. Ranks on other
-    // nodes may have started, but not without a word.
+    // The exit code of such a launcher would mean something else to a user: 1 a wrong result, 0 success. Ranks on other
+    // nodes may have started, but they would have printed something.
     if (asked_ == 0 && !was_rank_started() && (is_silent || !may_be_elsewhere())) {
       write_all(STDERR_FILENO,
                 fmt::format("error: the MPI launcher '{}' has ended before a rank has started, with exit code {}\n"
@@ -171,7 +171,7 @@ class End {
                             own_launcher(), code, is_silent ? "" : "see what it says above; "));
       return core::to_int(core::ExitCode::system);
     }
-    // 1 is what launchers end with that got the signal as well.
+    // Launchers end with 1 if they got the signal as well.
     const bool is_as_asked = code == 1 || (code == 0 && told_exit() != 0) || code == 128 + SIGTERM ||
                              code == 128 + SIGUSR1 || step_ != Step::in_order;
     if (asked_ == 0 || !is_as_asked) return code;
@@ -187,7 +187,7 @@ class End {
     by_us         ///< SIGTERM to the ranks themselves, and then SIGKILL to all
   };
 
-  /// A step of training may take minutes. But what is stopped will not end it, nor will a launcher without ranks.
+  /// A step of training may take minutes. But a stopped rank will not end it, nor will a launcher without ranks.
   [[nodiscard]] bool has_waited_enough() {
     constexpr double longest_s = 300, longest_standstill_s = 15, time_to_go_on_s = 10;
     const double waited_s = since_asked_.elapsed().value;
@@ -227,7 +227,7 @@ class End {
   core::Timer since_step_;
 };
 
-/// Of a launcher that lives without ranks: none comes up, whom a watchdog could speak for, or all have gone.
+/// Handles a launcher that lives without ranks: none has started for which a watchdog could speak, or all have ended.
 class Idleness {
  public:
   explicit Idleness(const LaunchOptions& options)
@@ -236,7 +236,7 @@ class Idleness {
         is_watched_{timeout_.value > 0 && !may_be_elsewhere()},
         since_alone_{clock_} {}
 
-  /// Until when to look again; nullptr: never.
+  /// When to look again; nullptr: never.
   [[nodiscard]] const std::timespec* pause() const {
     static constexpr std::timespec soon{.tv_sec = 0, .tv_nsec = 500'000'000}, later{.tv_sec = 5, .tv_nsec = 0};
     return !is_watched_ ? nullptr : was_rank_started() ? &later : &soon;
@@ -244,7 +244,7 @@ class Idleness {
 
   /// Ends it, and this process, once that has lasted too long.
   void look(pid_t launcher, LauncherOutput& output, const sigset_t& awaited) {
-    // Where nobody takes what ranks have said, the launcher lives on with it.
+    // While nobody takes the output of ranks, the launcher has to live on with it.
     if (!is_watched_ || is_rank_there() || !takes_output()) {
       since_alone_.restart();
       return;
@@ -256,16 +256,16 @@ class Idleness {
     kill(launcher, SIGTERM);
     end_leftovers(clock_);
     static_cast<void>(output.await_end(awaited));
-    write_all(STDERR_FILENO, fmt::format("error: the MPI launcher has {} for {:.0f} s: it is killed\n"
-                                         "  fix: see what it says above, and what a process may use: ulimit -a\n",
-                                         is_over ? "not ended after its ranks" : "started no rank", most_s));
+    write_all(STDERR_FILENO, fmt::format("error: the MPI launcher {} for {:.0f} s: it is killed\n"
+                                         "  fix: read its messages above; check the limits of a process (ulimit -a)\n",
+                                         is_over ? "has kept running without ranks" : "has started no rank", most_s));
     _exit(told_exit() != 0 ? told_exit() : core::to_int(core::ExitCode::stalled));
   }
 
  private:
   static constexpr double longest_start_s = 15, longest_end_s = 15;
 
-  /// Looks for another one only if the one it knows has gone: that takes time from ranks that measure.
+  /// Looks for another rank only if the known one has ended: searching takes time from ranks that measure.
   [[nodiscard]] bool is_rank_there() {
     const auto status = rank_ != 0 ? read_process(rank_) : std::nullopt;
     if (status && status->state != 'Z') return true;

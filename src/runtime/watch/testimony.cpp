@@ -67,7 +67,7 @@ void testify(const std::string& folder, const std::string& host, const std::vect
   const std::string text = to_text(findings);
   core::write_whole(path_in(folder, host), std::as_bytes(std::span{text}));
 } catch (const std::exception&) {
-  // The other nodes hear nothing of this one, and say so.
+  // The other nodes hear nothing from this one, and report that.
 }
 
 std::vector<Finding> hear_others(const std::string& folder, const std::string& host) noexcept try {

@@ -1,4 +1,4 @@
-// What the nodes of a job tell one another of a stall: a file of each in a folder that all see.
+// What the nodes of a job tell one another about a stall: each writes a file into a folder that all see.
 // Invariant: nothing waits for a file system that hangs; a file appears whole.
 // Used by watchdog.cpp.
 #pragma once
@@ -12,17 +12,17 @@
 
 namespace lockstep::runtime {
 
-/// Of one process in each line; those that were never there, too.
+/// One process per line, including those that never arrived.
 [[nodiscard]] std::string to_text(const std::vector<Finding>& findings);
 /// Nothing if it is no text of to_text().
 [[nodiscard]] std::optional<std::vector<Finding>> parse_findings(std::string_view text);
 
-/// Puts `findings` of this node into `folder`. Does nothing if it cannot.
+/// Writes `findings` of this node into `folder`. Does nothing if that fails.
 void testify(const std::string& folder, const std::string& host, const std::vector<Finding>& findings) noexcept;
-/// What other nodes than `host` have put there.
+/// The findings of all nodes except `host`.
 [[nodiscard]] std::vector<Finding> hear_others(const std::string& folder, const std::string& host) noexcept;
 
-/// Before a job begins: removes what an earlier one has put there.
+/// Called before a job begins: removes the files of an earlier one.
 void forget_testimonies(const std::string& folder) noexcept;
 
 }  // namespace lockstep::runtime

@@ -35,25 +35,25 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Longer gaps than so many ticks mean that this process was stopped itself: they do not count as standstill.
+/// A gap of more ticks means that this process itself was stopped: it does not count as standstill.
 constexpr int longest_gap_ticks = 4;
-/// MPI starts the slower the more ranks of a node share a processor, and tells nobody how far it is.
+/// MPI starts more slowly the more ranks of a node share a processor, and reports no progress.
 constexpr core::Seconds start_per_shared_rank{1};
-/// For the report to reach the terminal before the launcher, seeing the first exit, ends the job.
+/// Time for the report to reach the terminal before the launcher, seeing the first exit, ends the job.
 constexpr core::Seconds time_to_speak{0.2};
-/// For the launcher to end those that wait once the first process has left; else they leave by themselves.
+/// Time for the launcher to end the waiting ranks once the first process has left; after that they leave by themselves.
 constexpr core::Seconds time_for_launcher{1};
-/// After a signal, for the main thread to end in order.
+/// Time after a signal for the main thread to end in order.
 constexpr std::int64_t time_for_order_ns = 700'000'000;
-/// To act on a stall: the file system may be what hangs.
+/// Time to act on a stall: the file system may be what hangs.
 constexpr auto time_to_act = 1s;
-/// For the launcher to end the job once a guard has told that its rank has died; some take seconds while MPI starts or
-/// ends.
+/// Time for the launcher to end the job once a guard has reported the death of its rank; some take seconds while MPI
+/// starts or ends.
 constexpr std::int64_t time_for_guards_ns = 5'000'000'000;
-/// For the node that has evidence to speak before those that have none.
+/// Time for the node that has evidence to speak before those that have none.
 constexpr core::Seconds time_for_other_nodes{2};
 
-/// Whether it was done within time_to_act, by a thread of its own that is left alone if not.
+/// Whether it was done within time_to_act, by a separate thread that is abandoned if not.
 bool in_time(std::function<void()> deed) {
   const auto done = std::make_shared<std::promise<void>>();
   const std::future<void> is_done = done->get_future();
@@ -145,7 +145,7 @@ struct Watchdog::State {
   std::uint64_t last_position = 0;
   std::int64_t last_tick_ns = 0;
   std::int64_t standstill_ns = 0;
-  /// The last sign of life of each slot that is taken, and for how long; time of a stop of this process does not count.
+  /// The last sign of life of each taken slot, and for how long; time in which this process was stopped does not count.
   struct Heard {
     std::int64_t alive_ns = 0;
     std::int64_t silence_ns = 0;
@@ -183,8 +183,8 @@ void Watchdog::State::start() {
   throw core::Error{core::ExitCode::system,
                     {.what = fmt::format("cannot start the watchdog's thread: {}", core::system_reason(error)),
                      .where = "",
-                     .expected = "threads enough for this user and control group",
-                     .fix = "raise the limit of processes (ulimit -u), or do without it: --timeout 0"}};
+                     .expected = "limits of this user and control group that allow one more thread",
+                     .fix = "raise the limit of processes (ulimit -u), or switch the watchdog off with --timeout 0"}};
 }
 
 void Watchdog::State::watch() {
@@ -240,7 +240,7 @@ void Watchdog::State::end_if_stalled() {
       std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.condition == Condition::moving; });
   const bool is_stall = is_at_its_limit(longest_silence_ns) ? has_evidence(findings) : !someone_moves;
   if (!is_stall) return;
-  // Of one that is gone its guard has told; so launchers are given time.
+  // If a process is gone, its guard has reported that; so launchers are given time.
   const bool is_told =
       std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.condition == Condition::gone; });
   if (!is_told || is_at_its_limit(std::max(standstill_ns, longest_silence_ns) - time_for_guards_ns)) report(findings);
@@ -252,7 +252,7 @@ void Watchdog::State::speak_if_interrupted() {
   if (last_tick_ns - signalled_ns > time_for_order_ns) say_last_words();
 }
 
-/// Returns if this process is the one to tell.
+/// Returns if this process has to report.
 void Watchdog::State::claim_report() {
   if (!board || board->claim_report()) return;
   for (const core::Timer waited{clock}; waited.elapsed().value < 1 && !board->is_report_out();) clock.sleep({0.01});
@@ -262,7 +262,7 @@ void Watchdog::State::claim_report() {
 void Watchdog::State::report(const std::vector<Finding>& findings) {
   claim_report();
   const std::vector<Finding> all = has_other_nodes() ? hear_other_nodes(findings) : findings;
-  // Whoever speaks for all nodes ends the job, unless it has gone meanwhile.
+  // The process that speaks for all nodes ends the job, unless it has gone meanwhile.
   if (has_other_nodes() && find_speaker(all) != host_name()) clock.sleep(time_for_other_nodes);
   leave_with(describe_stall(all, {host_name(), limit(), phase(), has_other_nodes(), n_ranks.load()}));
 }
@@ -273,9 +273,9 @@ void Watchdog::State::leave_with(const std::string& report) {
   if (board) board->publish_report();
   say_last_words();
   clock.sleep(time_to_speak);
-  // Continued, a stopped process finds the report and leaves first, with exit code 4: SIGKILL would give the job
-  // another one, and mpirun of Open MPI 4 may crash or hang when a process leaves that MPI_Init or MPI_Finalize is
-  // waiting in.
+  // Once continued, a stopped process finds the report and leaves first, with exit code 4: SIGKILL would give the job
+  // another code, and mpirun of Open MPI 4 may crash or hang if a process leaves while MPI_Init or MPI_Finalize waits
+  // in it.
   if (board && signal_stopped(board->slots(), SIGCONT) > 0) leave_after_report();
   leave();
 }
@@ -294,14 +294,14 @@ void Watchdog::State::report_alone() {
                          getpid()));
 }
 
-/// Whatever the rank does meanwhile, saving too: nobody would tell of its end, or end the job.
+/// Whatever the rank does meanwhile, even saving: nobody would report its end, or end the job.
 void Watchdog::State::report_above() {
   claim_report();
   leave_with(fmt::format("error: stalled: stopped for {:g} s, in phase {}\n{}", timeout.value, name(phase()),
                          above.describe_stopped(slot->rank.load())));
 }
 
-/// Of this node and of those that have something to say within a moment. Whoever has evidence does not wait for others.
+/// Findings of this node and of those that report within a moment. A node with evidence does not wait for others.
 std::vector<Finding> Watchdog::State::hear_other_nodes(const std::vector<Finding>& findings) {
   std::string folder;
   {
@@ -376,7 +376,8 @@ void Watchdog::enter(Activity phase, core::Seconds allowance) {
   state_->slot->phase.store(static_cast<std::uint32_t>(phase), std::memory_order_relaxed);
   state_->slot->unit.store(0, std::memory_order_relaxed);
   position.store(((position.load(std::memory_order_relaxed) >> 32) + 1) << 32, std::memory_order_relaxed);
-  // After the position: whoever sees a smaller one knows of the progress, too. A larger one that comes late is no harm.
+  // After the position: a process that sees a smaller one knows of the progress, too. A larger one that comes late does
+  // no harm.
   state_->allowance_s.store(allowance.value, std::memory_order_release);
   if (state_->drill != nullptr) state_->drill->reach(name(phase));
 }

@@ -1,4 +1,4 @@
-// The stall watchdog: notices that this process makes no progress, finds out who is to blame, ends the process.
+// The stall watchdog: notices that this process makes no progress, finds the culprit, and ends the process.
 // Invariant: makes no MPI call and takes no lock that a stopped process could hold; exactly one process of a node
 // reports.
 // Used by the main() of both programs, from before MPI_Init to after MPI_Finalize.
@@ -46,8 +46,8 @@ enum class Activity : std::uint32_t {
 /// of life for `timeout`, whoever moves. All of them then leave with ExitCode::stalled (4).
 class Watchdog {
  public:
-  /// Starts the thread. `timeout` of 0 switches the watchdog off. `drill` is told of each phase and unit as it begins;
-  /// null without faults. Both it and `clock` must outlive this.
+  /// Starts the thread. `timeout` of 0 switches the watchdog off. `drill` learns of each phase and unit as it begins;
+  /// null without faults. It and `clock` must outlive this.
   Watchdog(const LauncherHint& hint, core::Seconds timeout, Drill* drill = nullptr,
            const core::Clock& clock = core::real_clock());
   ~Watchdog();
@@ -61,17 +61,17 @@ class Watchdog {
   void enter(Activity phase, core::Seconds allowance = {});
   /// One step of progress; costs one relaxed store to a line no other process writes.
   void beat() noexcept;
-  /// What of the phase is under way, for the report: a step of training, a batch of evaluation, counting from 1.
+  /// The unit of the phase that is under way, for the report: a step of training, a batch of evaluation, counting from
+  /// 1.
   void set_unit(std::uint64_t unit);
-  /// For the report: whom this process waits for from now on, if for anybody.
+  /// For the report: whom this process waits for from now on, if anybody.
   void set_wait(Wait what, std::size_t number = 0) noexcept;
-  /// Whether this process is the first of its node to tell why the job ends.
+  /// Whether this process is the first of its node to report why the job ends.
   [[nodiscard]] bool claim_last_word() noexcept;
-  /// What this process does, in a thread of its own and within a second, if it is the one that reports a stall. It must
-  /// not throw, nor use what this object may outlive.
+  /// Called, in a separate thread and for at most a second, if this process reports a stall. It must not throw, nor use
+  /// anything that this object may outlive.
   void set_on_stall(std::function<void(const std::string& report)> action);
-  /// A folder that all nodes see, where they tell one another what each rank did last; without one each node speaks for
-  /// itself.
+  /// A folder that all nodes see, for their findings; without one each node speaks for itself.
   void set_meeting_folder(std::string folder);
   /// What this process still writes to stdout if it has to leave because of a stall, or if it has not withdrawn it 0.7
   /// s after a signal, as launchers do not wait for long; replaces what was set before.

@@ -198,8 +198,8 @@ TEST(Network, RefusesNamesGivenTwiceAndSecondInputs) {
   Network net;
   const Value x = net.input({4});
   net.linear("fc", x, {.n_out = 4});
-  expect_refusal([&] { net.linear("fc", x, {.n_out = 4}); }, "fc", "name given twice");
-  expect_refusal([&] { net.relu(x, "fc"); }, "fc", "name given twice");
+  expect_refusal([&] { net.linear("fc", x, {.n_out = 4}); }, "fc", "name used twice");
+  expect_refusal([&] { net.relu(x, "fc"); }, "fc", "name used twice");
   expect_refusal([&] { net.input({4}); }, "input", "second input");
   expect_refusal([&] { net.ids(1); }, "ids", "second input");
   EXPECT_EQ(net.nodes().size(), 2u);

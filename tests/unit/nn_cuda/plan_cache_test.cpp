@@ -145,9 +145,9 @@ TEST_F(PlanCacheTest, DoesWithoutAFolder) {
   cache.add("conv b", two.at("conv b"));
   cache.save();
   const std::string told = testing::internal::GetCapturedStderr();
-  const std::size_t at = told.find("LOCKSTEP_PLAN_CACHE=off");
+  const std::size_t at = told.find("LOCKSTEP_PLAN_CACHE to a folder, or to off");
   EXPECT_NE(at, std::string::npos) << told;
-  EXPECT_EQ(told.find("LOCKSTEP_PLAN_CACHE=off", at + 1), std::string::npos) << "told once";
+  EXPECT_EQ(told.find("LOCKSTEP_PLAN_CACHE to a folder, or to off", at + 1), std::string::npos) << "told once";
   EXPECT_NE(cache.find("conv b"), nullptr);
 }
 

@@ -121,7 +121,7 @@ TEST(PlanChoice, FailsTogetherWhereNothingRuns) {
     chosen(plans, cache, [&](std::span<double> times) { n_told += times[0] < 0 ? 1 : 0; });
     ADD_FAILURE() << "nothing runs";
   } catch (const core::Error& error) {
-    EXPECT_NE(std::string{error.what()}.find("that runs: out of luck"), std::string::npos) << error.what();
+    EXPECT_NE(std::string{error.what()}.find("runs here: out of luck"), std::string::npos) << error.what();
   }
   EXPECT_EQ(n_told, 1);
   EXPECT_TRUE(plans.noted.empty());

@@ -93,7 +93,7 @@ TEST(Participants, AutoIsDescribedBySize) {
     });
     return text;
   };
-  EXPECT_EQ(description({0, 0}), "shm (there in one pass with the update)");
+  EXPECT_EQ(description({0, 0}), "shm (in training, in one pass with the update)");
   EXPECT_EQ(description({0, 0, 1}), "recursive_doubling, hierarchical from 32 KiB on");
 }
 

@@ -69,7 +69,7 @@ TEST(Comparison, NoiseIsToldApartFromSameness) {
 TEST(Comparison, OnlyVisitsWithCoresEquallyFarApartArePairs) {
   const Comparison elsewhere = compare_one(visits(10, 10, 100), visits(10, 30, 400));
   EXPECT_EQ(elsewhere.rows.front().verdict, Verdict::noisy);
-  EXPECT_EQ(elsewhere.rows.front().remark, "cores were never as far apart as before");
+  EXPECT_EQ(elsewhere.rows.front().remark, "no visits of both sides have the same distance between cores");
   EXPECT_FALSE(elsewhere.rows.front().ratio);
 
   std::vector<Visit> before = visits(6, 10, 100), now = visits(3, 10, 110);
@@ -128,7 +128,7 @@ TEST(Comparison, ARunThatEndedEarlyDoesNotPass) {
   // A baseline of such a run is one, and is told.
   const Comparison old = compare(now, before, 0.05);
   EXPECT_TRUE(old.is_passed());
-  EXPECT_EQ(old.changes, std::vector<std::string>{"b.json is of a run that ended early"});
+  EXPECT_EQ(old.changes, std::vector<std::string>{"b.json comes from a run that ended early"});
 }
 
 // One of many rows must be surer than one alone.
@@ -211,7 +211,7 @@ TEST(Comparison, LaunchesSpeakForThemselves) {
   }
   const Comparison one = compare(old, fresh, 0.05);
   EXPECT_EQ(one.rows.front().verdict, Verdict::noisy) << to_text(one);
-  EXPECT_EQ(one.rows.front().remark, "launches of one side differ as much");
+  EXPECT_EQ(one.rows.front().remark, "variation between launches is as large");
 }
 
 TEST(Comparison, OneRowIsNotTwoLooks) { EXPECT_FALSE(compare_one(visits(10, 10), visits(10, 10)).overall); }
@@ -223,7 +223,7 @@ TEST(Comparison, TheLastLineIsTheVerdict) {
   const std::string same = to_text(compare_one(visits(10, 10), visits(10, 10)));
   EXPECT_TRUE(same.ends_with("# Regression           : nothing is known to be slower by more than 5 %\n")) << same;
   const std::string noise = to_text(compare_one(visits(1, 10), visits(1, 10)));
-  EXPECT_NE(noise.find("too few visits for any of these rows to tell a slow-down"), std::string::npos) << noise;
+  EXPECT_NE(noise.find("too few visits to detect a slow-down of any size"), std::string::npos) << noise;
   EXPECT_TRUE(noise.ends_with("too noisy\n")) << noise;
 }
 

@@ -51,8 +51,7 @@ TEST(Results, BadFilesAreErrorsThatNameFileAndKey) {
         Case{"/visits/0/time_us/0", 0, "visits[0].time_us[0] is 0"},
         Case{"/visits/0/time_us", {1, 2}, "visits[0] has 2 times and 1 round trips"},
         Case{"/visits/0/core_round_trip_ns/0", -5, "visits[0].core_round_trip_ns[0] is -5"},
-        Case{"/visits/0/bytes", -8, "visits[0].bytes is -8"},
-        Case{"/visits/0/in_place", 0, "visits[0].in_place is 0"},
+        Case{"/visits/0/bytes", -8, "visits[0].bytes is -8"}, Case{"/visits/0/in_place", 0, "visits[0].in_place is 0"},
         Case{"/visits/0/op", nullptr, "visits[0].op is null"}}) {
     const std::string message = complaint_about(with(bad.pointer, bad.value));
     EXPECT_NE(message.find(std::string{"r.json: "} + bad.in_message), std::string::npos) << bad.pointer << message;
@@ -75,14 +74,14 @@ TEST(Results, AFileWithoutVisitsIsRefused) {
     static_cast<void>(read_results(path, "--baseline"));
     FAIL();
   } catch (const core::Error& error) {
-    EXPECT_NE(std::string{error.what()}.find("holds no visits"), std::string::npos) << error.what();
+    EXPECT_NE(std::string{error.what()}.find("has no visits"), std::string::npos) << error.what();
   }
   EXPECT_THROW(static_cast<void>(read_results(testing::TempDir() + "none.json", "--baseline")), core::Error);
 }
 
 TEST(Results, ARowIsThereOnceAndNothingIsNestedDeeply) {
   const nlohmann::json row = row_of("ring", 8, {1.5}, {100});
-  EXPECT_NE(complaint_about(result_with({row, row})).find("visits[1] is there twice"), std::string::npos);
+  EXPECT_NE(complaint_about(result_with({row, row})).find("visits[1] occurs twice"), std::string::npos);
   EXPECT_NE(complaint_about(result_with({row_of("ring", 8, {1e308}, {100})})).find("time_us[0]"), std::string::npos);
   std::string deep = result_with({row}).dump();
   deep.replace(deep.find("\"performance\""), 13, std::string(100'000, '[') + std::string(100'000, ']'));

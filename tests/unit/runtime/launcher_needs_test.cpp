@@ -49,7 +49,10 @@ TEST(LauncherNeeds, TellWhatTheLauncherDiesOf) {
   const std::string mpich = "MPICH Version: 4.0.2", five = "Open MPI v5.0.3", two = "Open MPI v2.1.1";
   const Row rows[] = {
       {"56 characters", [](auto& f) { f.host_name = name_of(56); }, 0, {}},
-      {"57", [](auto& f) { f.host_name = name_of(57); }, 3, {"has 57 characters before its first dot", "shorter one"}},
+      {"57",
+       [](auto& f) { f.host_name = name_of(57); },
+       3,
+       {"has 57 characters before its first dot", "shorten the host name"}},
       {"64", [](auto& f) { f.host_name = name_of(64); }, 3, {"'" + name_of(64) + "'"}},
       {"with a dot", [](auto& f) { f.host_name = name_of(40) + "." + name_of(20); }, 0, {}},
       {"with its domain",

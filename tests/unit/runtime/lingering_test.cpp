@@ -52,7 +52,7 @@ TEST(Lingering, ALauncherThatStaysIsEndedAndThatIsTold) {
   EXPECT_EQ(WTERMSIG(launcher.end()), SIGTERM);
   EXPECT_TRUE(support::has(launcher.said(), "error: the MPI launcher (mpirun, pid " +
                                                 std::to_string(launcher.process()) +
-                                                ") has not ended after its ranks for 15 s: it is killed\n"));
+                                                ") has kept running without ranks for 15 s: it is killed\n"));
 }
 
 TEST(Lingering, ALauncherThatIsStoppedOrIgnoresThatIsEnded) {

@@ -101,7 +101,7 @@ TEST(StallReport, OfSeveralNodesIsByWhoeverIsToBlame) {
   EXPECT_EQ(find_speaker(findings), "node7");
   EXPECT_TRUE(has(describe_stall(findings, {"node7", {10}, Activity::timing, true, 3}), "on all 2 nodes, "));
   EXPECT_TRUE(has(describe_stall(findings, {"node7", {10}, Activity::timing, true, 4}),
-                  "on 2 nodes, all processes are alive and equally far: they wait for a rank on another node"));
+                  "on 2 nodes, all processes are alive and at the same point: they wait for a rank on another node"));
 }
 
 TEST(Testimony, ComesBackAsItWasGiven) {

@@ -132,7 +132,7 @@ TEST(Supervise, ALauncherThatLivesOnAfterItsRanksIsEndedAsTheyHave) {
   supervisor.pass(0.2);
   EXPECT_EQ(supervisor.await_end(), 3);
   EXPECT_TRUE(
-      has(supervisor.messages(), "error: the MPI launcher has not ended after its ranks for 15 s: it is killed"));
+      has(supervisor.messages(), "error: the MPI launcher has kept running without ranks for 15 s: it is killed"));
 }
 
 TEST(Supervise, ASignalEndsALauncherThatIgnoresItStepByStep) {

@@ -14,7 +14,7 @@ constexpr std::size_t lanes = 16;  ///< vectors of oneDNN may reach over the end
 
 std::size_t whole_lanes(std::size_t n) { return (n + lanes - 1) / lanes * lanes; }
 
-/// A contiguous slice of the batch whose statistics are taken together, with its primitives.
+/// A contiguous slice of the batch whose statistics are computed together, with its primitives.
 struct Group {
   std::size_t n_samples = 0;
   Tensor input{}, output{};
@@ -179,14 +179,14 @@ class BatchNormKernel final : public Kernel {
                                        std::move(more));
   }
 
-  /// oneDNN 2 takes scales and shifts as one array, which slots of parameters are not.
+  /// oneDNN 2 takes scales and shifts as one array, which parameter slots are not.
   void gather_scale_shift() const {
     auto* const both = storage_.at<float>(scale_shift_);
     std::copy_n(storage_.at<const float>(weight_), n_channels_, both);
     std::copy_n(storage_.at<const float>(bias_), n_channels_, both + n_channels_);
   }
 
-  /// oneDNN's ReLU turns NaN into 0: look at what would have made it.
+  /// oneDNN's ReLU turns NaN into 0: the values before it are checked.
   [[nodiscard]] bool has_finite_arrays() const {
     const auto are_finite = [](const float* values, std::size_t n) {
       return std::all_of(values, values + n, [](float value) { return std::isfinite(value); });

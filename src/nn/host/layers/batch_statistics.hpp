@@ -1,5 +1,5 @@
-// Statistics of batch normalization: how running ones move, and how several ranks find those of all their samples.
-// Invariant: ranks of a group sum arrays of the same lengths in the same order, whatever samples they have, and their
+// Statistics of batch normalization: how running ones move, and how several ranks compute those of all their samples.
+// Invariant: ranks of a group sum arrays of the same lengths in the same order, with any number of samples, and their
 // running statistics stay the same.
 // Used by layers/batch_norm and layers/sync_batch_norm, and by the executor for ranks without samples.
 #pragma once
@@ -28,14 +28,14 @@ class RunningMove {
 /// Collective over the group: from sums over this rank's values, and their number behind them, to means over those of
 /// all ranks and the number of these. Throws core::Error (usage) if it is 1.
 void share_means(const Node& node, const PassContext& pass, std::span<double> sums_and_n);
-/// The same of squared deviations from these means, which become variances.
+/// Likewise for squared deviations from these means, which become variances.
 void share_variances(const PassContext& pass, double n, std::span<double> squares);
 
 /// Of all the group's `n` values.
 void move_towards(const RunningMove& move, std::span<const double> means, std::span<const double> variances, double n,
                   std::vector<float>& running_mean, std::vector<float>& running_variance);
 
-/// Collective over the group: the part in others' forward or backward pass of a rank that has no samples.
+/// Collective over the group: the part of a rank without samples in the others' forward or backward pass.
 void join_forward(const Network& network, const PassContext& pass, Statistics& statistics);
 void join_backward(const Network& network, const PassContext& pass);
 

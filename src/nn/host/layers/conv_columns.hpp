@@ -1,7 +1,7 @@
-// The gradient of a convolution's weights by the columns of its input, as a convolution of 1x1.
+// The gradient of a convolution's weights from the columns of its input, as a 1x1 convolution.
 // Invariant: the same sums as oneDNN's own, in another order, and in the same layout: positions of all samples become
 // the pixels of one image, and each block of 16 input channels at each place of the kernel becomes 16 channels.
-// Used by nn/host/layers/conv, where it is faster: maps of few positions, of which oneDNN makes poor use.
+// Used by nn/host/layers/conv, where it is faster: maps with few positions, for which oneDNN is inefficient.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,6 @@
-// A convolution's weights once more, in the layout and type that a primitive wants which is not their gradient's.
-// Invariant: the same values, rounded where the type is bfloat16; padding is 0. Layouts are oneDNN's for AVX-512.
+// A second copy of a convolution's weights, in the layout and type of a primitive that differ from those of their
+// gradient.
+// Invariant: the same values, rounded if the type is bfloat16; padding is 0. Layouts are oneDNN's for AVX-512.
 // Used by nn/host/layers/conv.
 #pragma once
 
@@ -11,7 +12,7 @@ namespace lockstep::nn::host {
 
 class WeightsCopy {
  public:
-  /// From one layout to the other; nothing if no loop of ours goes there.
+  /// Converts one layout to the other; null if we have no loop for it.
   [[nodiscard]] static std::optional<WeightsCopy> find(const Tensor& from, const Desc& to);
   /// Where it writes.
   void set_target(const Place& place) { to_ = place; }

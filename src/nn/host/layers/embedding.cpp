@@ -84,7 +84,7 @@ class EmbeddingKernel final : public Kernel {
         core::fail_usage({.what = fmt::format("id {} in column {} of the data", id, layer_.column),
                           .where = fmt::format("layer '{}'", node_.name),
                           .expected = fmt::format("ids from 0 to {}", layer_.n_rows - 1),
-                          .fix = "tables with as many rows as the data has ids"});
+                          .fix = "use tables with as many rows as the data has ids"});
       }
     }
   }

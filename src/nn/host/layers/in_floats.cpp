@@ -1,4 +1,4 @@
-// Layers that oneDNN does not compute in bf16 on this processor: what is kept is bf16, what is computed float32.
+// Layers that oneDNN does not compute in bf16 on this processor: values are kept in bf16 and computed in float32.
 #include <functional>
 #include <utility>
 
@@ -46,7 +46,7 @@ void round(const Storage& storage, const Copy& copy) {
   });
 }
 
-/// Lends a builder to a layer that works in float32.
+/// Gives a builder to a layer that works in float32.
 class FloatBuilder {
  public:
   explicit FloatBuilder(Builder& builder) : builder_{builder}, type_{builder.type} {

@@ -17,7 +17,7 @@ Desc transposed(memory::dim rows, memory::dim columns, memory::data_type type) {
   return {{rows, columns}, type, memory::format_tag::ba};
 }
 
-/// How weights lie whose rows follow the elements of a sample, whatever order those have.
+/// The layout of weights whose rows follow the elements of a sample, in any order.
 Desc weights_like(const Desc& input, std::uint64_t n_out) {
   Dims dims = dims_of(input);
   dims[0] = static_cast<memory::dim>(n_out);
@@ -35,8 +35,8 @@ Desc weights_like(const Desc& input, std::uint64_t n_out) {
   return desc;
 }
 
-/// Three matrix products on the input as it lies: weights are {outputs, elements of a sample}, padding included. What a
-/// network ends with stays float32, as its loss.
+/// Three matrix products on the input in its layout: weights are {outputs, elements of a sample}, including padding.
+/// The end of a network stays float32, like its loss.
 class LinearKernel final : public Kernel {
  public:
   LinearKernel(const Planned& planned, const Linear& layer)

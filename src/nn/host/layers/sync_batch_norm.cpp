@@ -1,4 +1,4 @@
-// oneDNN's batch normalization knows the statistics of its own samples only, so this one consists of own loops.
+// oneDNN's batch normalization computes statistics of its own samples only, so this one consists of our own loops.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,7 +9,8 @@
 namespace lockstep::nn::host {
 namespace {
 
-/// Samples are added up in so many parts at most, whatever the threads: so their number does not change the sums.
+/// Samples are added up in at most this many parts, with any number of threads: so that number does not change the
+/// sums.
 constexpr std::size_t most_sum_parts = 16;
 
 class SyncBatchNormKernel final : public Kernel {
@@ -89,7 +90,7 @@ class SyncBatchNormKernel final : public Kernel {
     return least_elements / (n_tiles * tile_elements()) + 1;
   }
 
-  // What is exchanged: means with the number of values behind them, variances, and two sums of gradients.
+  // Exchanged data: means with the number of values, variances, and two sums of gradients.
   [[nodiscard]] double* exchanged() const { return storage_.at<double>(exchanged_); }
   [[nodiscard]] std::span<double> means_and_n() const { return {exchanged(), image_.n_channels + 1}; }
   [[nodiscard]] std::span<double> means() const { return {exchanged(), image_.n_channels}; }
@@ -151,7 +152,7 @@ class SyncBatchNormKernel final : public Kernel {
     share_variances(pass, n_values(), variances());
   }
 
-  /// The gradients of scale and shift are this rank's: they are summed over the ranks as all others.
+  /// The gradients of scale and shift are this rank's: they are summed over the ranks like all others.
   template <class T>
   void take_gradients(const T* x, const T* gradient, const Normalization& by, const PassContext& pass) const {
     const std::span<double> sums = gradient_sums();

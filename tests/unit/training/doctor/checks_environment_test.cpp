@@ -5,7 +5,7 @@ namespace {
 
 TEST(DoctorEnvironment, IsLintedOfAllRanks) {
   Job job = healthy_job(1, 3);
-  expect(check_environment(job), Verdict::ok, "no slip in 2 variables");
+  expect(check_environment(job), Verdict::ok, "no mistake in 2 variables");
   job.ranks[2].variables["NCCL_IB_DISABEL"] = "1";
   const Finding slip = check_environment(job);
   EXPECT_GE(slip.verdict, Verdict::warning) << slip.seen;

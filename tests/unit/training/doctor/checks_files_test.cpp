@@ -28,7 +28,7 @@ TEST(DoctorData, IsOpenedOnEachNode) {
   Job job = healthy_job(2, 1);
   expect(check_data(job), Verdict::ok, "1000 samples of uint8 [28, 28], on Lustre; 2 files of the right size");
   job.ranks[0].node.data.n_looked = 1;
-  expect(check_data(job), Verdict::ok, "1 of 2 files looked at");
+  expect(check_data(job), Verdict::ok, "1 of 2 files checked");
   job.ranks[1].node.data.complaint = "cannot read '/set/manifest.json': No such file or directory";
   expect(check_data(job), Verdict::fail, "No such file or directory on node1", "mounted");
   job.request.data.clear();
@@ -51,7 +51,7 @@ TEST(DoctorReadSpeed, MayBeTooLow) {
   set.seconds = 10;
   expect(check_read_speed(job), Verdict::warning, "0.03 GB/s", "--stage FOLDER");
   set.n_read = 1'000'000;
-  expect(check_read_speed(job), Verdict::ok, "too little to judge by");
+  expect(check_read_speed(job), Verdict::ok, "too little data to judge");
   set.n_read = 0;
   expect(check_read_speed(job), Verdict::skipped, "no samples");
   set.unread = "cannot read bytes [0, 9) of 's.h5': Input/output error";
@@ -89,10 +89,10 @@ TEST(DoctorCheckpoints, CanBeWrittenOnEachNode) {
   Job job = healthy_job(2, 1);
   expect(check_checkpoint_folder(job), Verdict::ok, "can be written, on Lustre");
   job.request.checkpoints = "/scratch/me/new";
-  expect(check_checkpoint_folder(job), Verdict::ok, "can be written in '/scratch/me', on Lustre");
+  expect(check_checkpoint_folder(job), Verdict::ok, "writable in '/scratch/me', on Lustre");
   job.ranks[1].node.checkpoints.complaint = "Disk quota exceeded";
-  expect(check_checkpoint_folder(job), Verdict::fail,
-         "nothing can be written in '/scratch/me': Disk quota exceeded on node1", "quota");
+  expect(check_checkpoint_folder(job), Verdict::fail, "cannot write in '/scratch/me': Disk quota exceeded on node1",
+         "quota");
   job = healthy_job(2, 1);
   for (Facts& facts : job.ranks) {
     facts.node.checkpoints.is_in_home = true;
@@ -100,7 +100,7 @@ TEST(DoctorCheckpoints, CanBeWrittenOnEachNode) {
   }
   expect(check_checkpoint_folder(job), Verdict::warning, "on NFS, in the home directory", "scratch");
   for (Facts& facts : job.ranks) facts.node.checkpoints.is_network = false;
-  expect(check_checkpoint_folder(job), Verdict::ok, "can be written");
+  expect(check_checkpoint_folder(job), Verdict::ok, "writable");
   job.request.checkpoints.clear();
   expect(check_checkpoint_folder(job), Verdict::skipped, "not given");
 }
@@ -111,12 +111,12 @@ TEST(DoctorLocks, MayBeRefused) {
   job.ranks.front().node.checkpoints.flock = "fails (Function not implemented)";
   expect(check_locks(job), Verdict::warning, "flock fails (Function not implemented), fcntl works", "-o flock");
   job.ranks.front().node.checkpoints.complaint = "Read-only file system";
-  expect(check_locks(job), Verdict::skipped, "nothing can be written there");
+  expect(check_locks(job), Verdict::skipped, "this folder is not writable");
 }
 
 TEST(DoctorSameFolder, IsSeenByAllNodes) {
   Job job = healthy_job(3, 1);
-  expect(check_same_folder(job), Verdict::ok, "a file of rank 0's is seen");
+  expect(check_same_folder(job), Verdict::ok, "all nodes see a file that rank 0 made");
   job.ranks[2].node.checkpoints.meeting = "not seen within 10 s";
   expect(check_same_folder(job), Verdict::fail, "'/scratch/me' is not seen within 10 s on node2", "all nodes share");
   for (Facts& facts : job.ranks) facts.node.checkpoints.meeting.clear();
@@ -126,14 +126,14 @@ TEST(DoctorSameFolder, IsSeenByAllNodes) {
 
 TEST(DoctorRoom, IsForTheCheckpointsAskedFor) {
   Job job = healthy_job(2, 1);
-  expect(check_room(job), Verdict::ok, "500 GB free; --recipe R tells how large a checkpoint is");
+  expect(check_room(job), Verdict::ok, "500 GB free; --recipe R adds the size of a checkpoint");
   job.need = Need{.checkpoint = {100'000'000'000}};
   job.request.n_checkpoints = 3;
   expect(check_room(job), Verdict::ok, "500 GB free, 300 GB needed for 3 checkpoints of 100 GB");
   job.ranks[1].node.checkpoints.free = 200'000'000'000;
   expect(check_room(job), Verdict::fail, "200 GB free, 300 GB needed", "--keep");
   job.ranks[0].node.checkpoints.size = 0;
-  expect(check_room(job), Verdict::skipped, "does not tell");
+  expect(check_room(job), Verdict::skipped, "does not report");
   job.request.checkpoints.clear();
   expect(check_room(job), Verdict::skipped, "not given");
 }

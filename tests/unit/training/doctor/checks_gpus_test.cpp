@@ -20,8 +20,8 @@ Job job_with(const std::vector<SeenGpu>& seen, const std::string& device = "auto
 Job job_without(const std::string& device) {
   Job job = job_with({}, device);
   for (Facts& facts : job.ranks) {
-    facts.gpus.obstacle = "the NVIDIA driver serves CUDA 12.2, too old for this program's 13.0";
-    facts.gpus.fix = "build with CUDA 12.2, or have the driver updated";
+    facts.gpus.obstacle = "the NVIDIA driver supports CUDA 12.2, but this program needs CUDA 13.0";
+    facts.gpus.fix = "build with CUDA 12.2, or ask the administrator to update the driver";
   }
   return job;
 }
@@ -38,10 +38,9 @@ TEST(DoctorGpus, AreOfNoUseToAProgramWithoutCuda) {
 }
 
 TEST(DoctorGpus, AreNamedWithVersionsAndOwners) {
-  expect(
-      check_gpus(job_with({one, two})), Verdict::ok,
-      "2 x NVIDIA H200 for 2 ranks; driver for CUDA 13.0, program with 12.4, cuDNN 9.19.0, NCCL 2.28.9; each rank may "
-      "take any");
+  expect(check_gpus(job_with({one, two})), Verdict::ok,
+         "2 x NVIDIA H200 for 2 ranks; driver for CUDA 13.0, program with 12.4, cuDNN 9.19.0, NCCL 2.28.9; each rank "
+         "may use any");
   Job job = job_with({one}, "cuda");
   job.ranks[1].gpus.seen = {two};
   expect(check_gpus(job), Verdict::ok, "rank 0: GPU-11111111, rank 1: GPU-33333333");
@@ -62,9 +61,9 @@ TEST(DoctorGpus, HaveAnNcclThatIsNewEnough) {
 }
 
 TEST(DoctorGpus, AreEnoughForAllRanks) {
-  expect(check_gpus(job_with({one}, "cuda")), Verdict::fail,
-         "rank 0 (node0) and rank 1 see no GPU but GPU-11111111-2222", "srun without --gpu-bind");
-  expect(check_gpus(job_with({one})), Verdict::warning, "see no GPU but");
+  expect(check_gpus(job_with({one}, "cuda")), Verdict::fail, "rank 0 (node0) and rank 1 see only GPU-11111111-2222",
+         "srun without --gpu-bind");
+  expect(check_gpus(job_with({one})), Verdict::warning, "see only GPU-");
   Job job = healthy_job(1, 3);
   job.request.device = "cuda";
   for (Facts& facts : job.ranks) facts.gpus = {.seen = {one, two}, .driver = "13.0", .toolkit = "13.0"};
@@ -74,13 +73,13 @@ TEST(DoctorGpus, AreEnoughForAllRanks) {
 }
 
 TEST(DoctorGpus, ThatCannotBeUsedAreExplained) {
-  expect(check_gpus(job_without("cuda")), Verdict::fail, "serves CUDA 12.2, too old", "have the driver updated");
+  expect(check_gpus(job_without("cuda")), Verdict::fail, "supports CUDA 12.2, but", "update the driver");
   expect(check_gpus(job_without("auto")), Verdict::warning, "13.0; the job would compute on the host");
   Job job = job_without("auto");
   job.ranks.front().node.gpus.clear();
-  expect(check_gpus(job), Verdict::skipped, "no GPU for this job: the NVIDIA driver serves");
+  expect(check_gpus(job), Verdict::skipped, "no GPU for this job: the NVIDIA driver supports");
   job.ranks[1].gpus.seen = {one};
-  expect(check_gpus(job), Verdict::warning, "rank 0 (node0), not others of its node: the NVIDIA driver");
+  expect(check_gpus(job), Verdict::warning, "rank 0 (node0), unlike other ranks of its node: the NVIDIA driver");
 }
 
 TEST(DoctorGpus, AreJudgedNodeByNode) {
@@ -98,7 +97,7 @@ TEST(DoctorGpus, HaveRoomForTheRecipe) {
   job.need.emplace();
   expect(check_gpus(job), Verdict::ok, "program with 13.0");
   job.need->of_gpu = MemoryNeed{.activations = 3'000'000'000, .arena = 1'000'000'000};
-  expect(check_gpus(job), Verdict::ok, "5 GB needed by a rank");
+  expect(check_gpus(job), Verdict::ok, "5 GB needed per rank");
   job.need->gpu_misfits.emplace(
       1, core::Error{core::ExitCode::usage, {.what = "a rank on node1 needs 5 GB", .fix = "--batch 8"}});
   expect(check_gpus(job), Verdict::fail, "a rank on node1 needs 5 GB", "--batch 8");

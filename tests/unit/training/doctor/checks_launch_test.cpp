@@ -32,13 +32,14 @@ TEST(DoctorLauncher, RefusesAnotherNumberThanExpected) {
 
 TEST(DoctorLauncher, KnowsMixedMpisInBothDirections) {
   const Job hydra = alone_of(4, "Hydra mpiexec", open_mpi_text, "PMI");
-  expect(check_launcher(hydra), Verdict::fail,
-         "Hydra mpiexec started 4 processes, but each of them is alone: this program is built with Open MPI v4.1.4",
-         "start it by /usr/bin/mpirun");
-  expect(check_pmi(hydra), Verdict::fail, "offers PMI, which Open MPI v4.1.4 has not taken", "/usr/bin/mpirun");
+  expect(
+      check_launcher(hydra), Verdict::fail,
+      "Hydra mpiexec started 4 processes, but each runs as a single rank: this program is built with Open MPI v4.1.4",
+      "start it by /usr/bin/mpirun");
+  expect(check_pmi(hydra), Verdict::fail, "offers PMI, but Open MPI v4.1.4 does not use it", "/usr/bin/mpirun");
   const Job mpirun = alone_of(4, "Open MPI mpirun", mpich_text, "PMIx");
   expect(check_launcher(mpirun), Verdict::fail, "built with MPICH Version: 4.0.2", "the launcher of that MPI");
-  expect(check_pmi(mpirun), Verdict::fail, "offers PMIx, which MPICH Version: 4.0.2 has not taken");
+  expect(check_pmi(mpirun), Verdict::fail, "offers PMIx, but MPICH Version: 4.0.2 does not use it");
 }
 
 TEST(DoctorLauncher, NamesThePluginOfSlurm) {
@@ -75,7 +76,7 @@ TEST(DoctorOwnLauncher, TellsWhatItDiesOf) {
 }
 
 TEST(DoctorPmi, IsProvenByRanksThatHaveFoundOneAnother) {
-  expect(check_pmi(healthy_job(1, 2)), Verdict::ok, "offers PMIx; Open MPI v4.1.4 has found all ranks");
+  expect(check_pmi(healthy_job(1, 2)), Verdict::ok, "offers PMIx; Open MPI v4.1.4 found all ranks");
   Job job = healthy_job(1, 1);
   job.ranks.front().launcher.clear();
   job.ranks.front().pmi.clear();
@@ -117,17 +118,16 @@ TEST(DoctorBinding, RefusesRanksConfinedToAPartOfTheNode) {
 TEST(DoctorBinding, CountsTheThreadsOfTheRecipe) {
   Job job = healthy_job(1, 2);
   job.need = Need{.recipe = {.threads = 4}};
-  expect(check_binding(job), Verdict::warning, "2 ranks with 4 threads each on 2 processors", "take fewer threads");
+  expect(check_binding(job), Verdict::warning, "2 ranks with 4 threads each on 2 processors", "use fewer threads");
 }
 
 TEST(DoctorQuota, ComparesWithRanksAndThreads) {
   Job job = healthy_job(1, 2);
   expect(check_quota(job), Verdict::ok, "no limit");
   job.ranks.front().node.cpu_quota = 2;
-  expect(check_quota(job), Verdict::ok, "may use 2 processors");
+  expect(check_quota(job), Verdict::ok, "allows 2 processors");
   job.ranks.front().node.cpu_quota = 1.5;
-  expect(check_quota(job), Verdict::warning, "may use 1.5 processors, and ranks keep 2 busy",
-         "ask for more processors");
+  expect(check_quota(job), Verdict::warning, "allows 1.5 processors, but ranks keep 2 busy", "ask for more processors");
 }
 
 TEST(DoctorFabric, IsNotBetweenRanksOfOneNode) {
@@ -140,7 +140,8 @@ TEST(DoctorFabric, IsComparedWithWhatMpiUses) {
   expect(check_fabric(job), Verdict::ok, "MPI uses UCX (OMPI_MCA_pml=ucx)");
   std::map<std::string, std::string>& variables = job.ranks.front().variables;
   variables = {{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "self,vader,tcp"}};
-  expect(check_fabric(job), Verdict::warning, "MPI uses sockets (OMPI_MCA_pml=ob1", "unset what asks for TCP");
+  expect(check_fabric(job), Verdict::warning, "MPI uses sockets (OMPI_MCA_pml=ob1",
+         "unset the variable that selects TCP");
   variables = {{"UCX_TLS", "tcp,sm,self"}};
   expect(check_fabric(job), Verdict::warning, "MPI uses sockets (UCX_TLS=tcp,sm,self)");
   variables = {{"UCX_TLS", "tcp,cuda_copy"}};
@@ -148,7 +149,7 @@ TEST(DoctorFabric, IsComparedWithWhatMpiUses) {
   variables = {{"UCX_TLS", "rc,tcp"}, {"OMPI_MCA_pml", "ucx"}};
   expect(check_fabric(job), Verdict::ok, "MPI uses UCX");
   variables.clear();
-  expect(check_fabric(job), Verdict::note, "which of them MPI uses it does not tell", "reduce_all");
+  expect(check_fabric(job), Verdict::note, "MPI does not report which of them it uses", "reduce_all");
   job.ranks.front().libraries.push_back({.name = "mca_pml_ucx.so"});
   expect(check_fabric(job), Verdict::ok, "mca_pml_ucx is loaded");
   job.ranks.front().libraries = {{.name = "mca_pml_ob1.so"}, {.name = "mca_btl_tcp.so"}};
@@ -176,7 +177,7 @@ TEST(DoctorFabric, ThatIsDownOrDifferentIsTold) {
   expect(check_fabric(job), Verdict::warning, "no fast port is up", "ibstat");
   for (Facts& facts : job.ranks)
     facts.node.ports = {{.name = "eth0", .kind = "Ethernet", .is_active = true, .gbps = 10}};
-  expect(check_fabric(job), Verdict::ok, "Ethernet eth0 10 Gb/s; no faster fabric is there");
+  expect(check_fabric(job), Verdict::ok, "Ethernet eth0 10 Gb/s; there is no faster fabric");
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ TEST(DoctorGovernor, IsPerformance) {
   expect(check_governor(job), Verdict::warning, "powersave: processors may run below their full clock on node1",
          "cpupower");
   for (Facts& facts : job.ranks) facts.node.governors.clear();
-  expect(check_governor(job), Verdict::skipped, "not checked: the system does not tell");
+  expect(check_governor(job), Verdict::skipped, "not checked: the system does not report");
 }
 
 TEST(DoctorHugePages, MayBeOff) {
@@ -29,7 +29,7 @@ TEST(DoctorHugePages, MayBeOff) {
   job.ranks.front().node.huge_pages = "never";
   expect(check_huge_pages(job), Verdict::note, "never", "transparent_hugepage/enabled");
   job.ranks.front().node.huge_pages.clear();
-  expect(check_huge_pages(job), Verdict::skipped, "the kernel does not tell");
+  expect(check_huge_pages(job), Verdict::skipped, "the kernel does not report");
 }
 
 TEST(DoctorNumaBalancing, MattersWithSeveralNumaNodes) {
@@ -49,14 +49,15 @@ TEST(DoctorNumaBalancing, MattersWithSeveralNumaNodes) {
 TEST(DoctorMemory, IsComparedWithTheNeedOfTheRecipe) {
   Job job = job_with_need();
   job.ranks[2].node.memory = 32 * gb;
-  expect(check_memory(job), Verdict::ok, "32 GB left, 19 GB needed by 2 ranks of a node, on node1, which has least");
+  expect(check_memory(job), Verdict::ok,
+         "32 GB left, 19 GB needed by 2 ranks of a node, on node1, which has the least");
   job.ranks[2].node.memory = 10 * gb;
   expect(check_memory(job), Verdict::fail, "2 ranks on node1 need 19 GB", "--batch");
   job.need.reset();
-  expect(check_memory(job), Verdict::ok, "10 GB left, on node1, which has least; --recipe R tells what is needed");
+  expect(check_memory(job), Verdict::ok, "10 GB left, on node1, which has the least; --recipe R adds the need");
   job.ranks[2].node.memory = 0;
   job.ranks[0].node.memory = 0;
-  expect(check_memory(job), Verdict::skipped, "does not tell");
+  expect(check_memory(job), Verdict::skipped, "does not report");
 }
 
 TEST(DoctorMemory, IsAlsoLimitedByUlimit) {
@@ -92,7 +93,7 @@ TEST(DoctorLockedMemory, MattersToAFabric) {
   job.ranks[1].limits.locked_memory = 8 * mib;
   expect(check_locked_memory(job), Verdict::warning, "8.39 MB: adapters of the fabric cannot register", "LimitMEMLOCK");
   for (Facts& facts : job.ranks) facts.node.ports.front().kind = "Ethernet";
-  expect(check_locked_memory(job), Verdict::ok, "no fabric is in use that needs more");
+  expect(check_locked_memory(job), Verdict::ok, "no fabric in use needs more");
 }
 
 TEST(DoctorLimits, OfFilesStackAndCores) {
@@ -102,8 +103,8 @@ TEST(DoctorLimits, OfFilesStackAndCores) {
   expect(check_core_files(job), Verdict::ok, "none");
   job.ranks[1].limits = {.open_files = 256, .stack = mib, .core_file = unlimited};
   expect(check_open_files(job), Verdict::warning, "256 for a process", "ulimit -n");
-  expect(check_stack(job), Verdict::warning, "1.05 MB: threads of libraries may overrun it", "ulimit -s");
-  expect(check_core_files(job), Verdict::note, "a rank that crashes may leave all its memory", "ulimit -c 0");
+  expect(check_stack(job), Verdict::warning, "1.05 MB: threads of libraries may overflow it", "ulimit -s");
+  expect(check_core_files(job), Verdict::note, "a rank that crashes may write all its memory", "ulimit -c 0");
 }
 
 }  // namespace

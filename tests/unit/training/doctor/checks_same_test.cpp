@@ -32,7 +32,7 @@ TEST(DoctorNames, AreKnownToEachNode) {
   job.ranks[1].node.unresolved = {"node0.cluster (Name or service not known)"};
   expect(check_names(job), Verdict::warning, "unknown: node0.cluster (Name or service not known) on node1", "getent");
   job.ranks[1].node.n_resolved = -1;
-  expect(check_names(job), Verdict::warning, "has not answered within 5 s on node1", "DNS");
+  expect(check_names(job), Verdict::warning, "did not answer within 5 s on node1", "DNS");
   expect(check_names(healthy_job(1, 2)), Verdict::skipped, "one node");
 }
 
@@ -56,7 +56,7 @@ TEST(DoctorProgram, IsOneFile) {
 
 TEST(DoctorLibraries, AreToldByNode) {
   Job job = healthy_job(2, 1);
-  expect(check_libraries(job), Verdict::ok, "1 looked at");
+  expect(check_libraries(job), Verdict::ok, "1 compared");
   job.ranks[1].libraries.front().path = "/opt/libmpi.so.40";
   expect(check_libraries(job), Verdict::warning,
          "libmpi.so.40: /usr/lib/libmpi.so.40 (1 MB, of 2023-11-14 22:13:20) on node0; /opt/libmpi.so.40", "modules");
@@ -67,13 +67,13 @@ TEST(DoctorLibraries, AreToldByNode) {
 
 TEST(DoctorVariables, AreSetAlike) {
   Job job = healthy_job(1, 3);
-  expect(check_variables(job), Verdict::ok, "2 looked at");
+  expect(check_variables(job), Verdict::ok, "2 compared");
   job.ranks[1].variables["NCCL_DEBUG"] = "INFO";
   expect(check_variables(job), Verdict::warning,
          "NCCL_DEBUG: not set on rank 0 (node0), rank 2 (node0); 'INFO' on rank 1", "mpirun -x NAME");
   job.ranks[1].variables.erase("NCCL_DEBUG");
   job.ranks[1].variables["CUDA_VISIBLE_DEVICES"] = "1";
-  expect(check_variables(job), Verdict::ok, "2 looked at");
+  expect(check_variables(job), Verdict::ok, "2 compared");
   for (int i = 0; i < 9; ++i) job.ranks[2].variables["UCX_" + std::to_string(i)] = "x";
   expect(check_variables(job), Verdict::warning, "\n4 more");
   expect(check_variables(healthy_job(1, 1)), Verdict::skipped, "one rank");

@@ -10,7 +10,7 @@ TEST(MpiLibrary, IsNamedByItsFirstLine) {
   EXPECT_EQ(name_mpi(mpich_text), "MPICH Version: 4.0.2");
   EXPECT_EQ(name_mpi("MPI VERSION    : CRAY MPICH version 9.1.0 (ANL base 4.1)\nMPI BUILD"),
             "MPI VERSION : CRAY MPICH version 9.1.0 (ANL base 4.1)");
-  EXPECT_EQ(name_mpi(""), "an MPI without a name");
+  EXPECT_EQ(name_mpi(""), "an unknown MPI");
 }
 
 TEST(MpiLibrary, HasAFamily) {

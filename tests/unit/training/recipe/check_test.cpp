@@ -50,7 +50,7 @@ TEST(RecipeCheck, AnUnknownFlagHasANearMiss) {
 
 TEST(RecipeCheck, GroupsAndPartsDivideTheBatch) {
   const std::string message = refused_text(residual + "batch = 64\nbn-group = 48\n");
-  EXPECT_TRUE(has(message, "groups of 48 samples do not fill the batch of 64 (bn-group, folder/r.toml:3:12)"))
+  EXPECT_TRUE(has(message, "groups of 48 samples do not divide the batch of 64 (bn-group, folder/r.toml:3:12)"))
       << message;
   EXPECT_TRUE(has(message, "--bn-group 32, or --batch 96")) << message;
   EXPECT_EQ(resolve(residual, {"--bn-group", "48", "--batch", "96"}).recipe.bn_group, 48U);
@@ -80,9 +80,9 @@ TEST(RecipeCheck, WhatFollowsTheFixIsAccepted) {
 
 TEST(RecipeCheck, TheLossMustBeAbleToTrainTheModel) {
   const std::string message = refused_text(toy, {"--loss", "cross_entropy"});
-  EXPECT_TRUE(has(message, "the loss cross_entropy does not train the model toy (--loss)")) << message;
-  EXPECT_TRUE(has(refused_text(residual, {"--loss", "mse"}), "cross_entropy or nll, as its outputs are classes"));
-  EXPECT_TRUE(has(refused_text(toy, {"--loss", "nll"}), "mse, as its outputs are numbers"));
+  EXPECT_TRUE(has(message, "the loss cross_entropy does not fit the model toy (--loss)")) << message;
+  EXPECT_TRUE(has(refused_text(residual, {"--loss", "mse"}), "cross_entropy or nll, because its outputs are classes"));
+  EXPECT_TRUE(has(refused_text(toy, {"--loss", "nll"}), "mse, because its outputs are numbers"));
   EXPECT_EQ(resolve(residual, {"--loss", "nll"}).recipe.loss, "nll");
   EXPECT_TRUE(has(refused_text(residual, {"--loss", "nll", "--label-smoothing", "0.1"}), "label-smoothing"));
   EXPECT_EQ(resolve(toy, {"--loss", "mse"}).recipe.loss, "mse");
@@ -111,7 +111,7 @@ TEST(RecipeCheck, LengthsAreEpochsOrSamples) {
   EXPECT_EQ(resolve(toy, {"--save-every", "90 s"}).recipe.save_every, (Length{90, Length::Unit::seconds}));
   EXPECT_EQ(resolve(toy, {"--save-every", "0.5h"}).recipe.save_every, (Length{1800, Length::Unit::seconds}));
   EXPECT_EQ(Length({1800, Length::Unit::seconds}).samples(100), 0);
-  EXPECT_TRUE(has(refused_text(toy, {"--warmup", "1.5 samples"}), "not whole"));
+  EXPECT_TRUE(has(refused_text(toy, {"--warmup", "1.5 samples"}), "not a whole number"));
   EXPECT_TRUE(has(refused_text(toy, {"--warmup", "nan"}), "out of range"));
   EXPECT_TRUE(has(refused_text(toy, {"--warmup", "x"}), "'x' is not a length"));
   EXPECT_EQ((Length{1.5}.samples(11)), 17U);

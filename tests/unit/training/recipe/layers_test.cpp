@@ -60,7 +60,7 @@ TEST(RecipeLayers, KeysThatStandInsteadOfOneAnother) {
   EXPECT_EQ(from_seed.data, "");
   EXPECT_EQ(resolve(file, {"--synthetic-steps", "3"}).recipe.synthetic_samples, 0U);
   EXPECT_EQ(resolve(toy + "samples = 10\n", {"4"}).recipe.samples, 0U);
-  EXPECT_TRUE(has(refused_text(file + "samples = 9\n"), "epochs and samples stand instead of one another"));
+  EXPECT_TRUE(has(refused_text(file + "samples = 9\n"), "epochs and samples exclude each other"));
   EXPECT_TRUE(has(refused_text(file + "samples = 9\n"), "r.toml:2:10"));
   EXPECT_TRUE(has(refused_text(toy, {"--data", "d", "--synthetic"}), "--data"));
   EXPECT_EQ(resolve(toy + "synthetic = false\ndata = \"d\"\n").recipe.data, "d");

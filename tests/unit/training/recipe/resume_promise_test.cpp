@@ -28,11 +28,15 @@ TEST(ResumePromise, IsWhatRecipeAndDeviceAllow) {
     SameBits same_bits;
     const char* text;
   } rows[] = {
-      {dealt_to(4), 2, SameBits::any_ranks, "the same bits on any number of ranks that divides its 4 lanes"},
-      {dealt_to(1), 1, SameBits::same_ranks, "the same bits on 1 rank"},
-      {by_rank, 1, SameBits::same_ranks, "the same bits on 1 rank"},
-      {on_gpu, 2, SameBits::same_ranks, "the same bits on 2 ranks with GPUs of the same kind"},
-      {usual, 2, SameBits::none, "the same but for the order of sums; --deterministic gives the same bits"},
+      {dealt_to(4), 2, SameBits::any_ranks,
+       "bit-identical to an uninterrupted run, on any number of ranks that divides the 4 lanes"},
+      {dealt_to(1), 1, SameBits::same_ranks, "bit-identical to an uninterrupted run, but only on 1 rank"},
+      {by_rank, 1, SameBits::same_ranks, "bit-identical to an uninterrupted run, but only on 1 rank"},
+      {on_gpu, 2, SameBits::same_ranks,
+       "bit-identical to an uninterrupted run, but only on 2 ranks with GPUs of the same kind"},
+      {usual, 2, SameBits::none,
+       "may differ in the last bits from an uninterrupted run, because the order of sums is not fixed; --deterministic "
+       "makes it bit-identical"},
   };
   for (const auto& row : rows) {
     const ResumePromise promise = resume_promise(row.recipe, row.n_ranks);

@@ -44,9 +44,9 @@ TEST(RecipeToml, AnUnknownKeyIsNamedWithItsPlaceAndWhatItIsNear) {
 TEST(RecipeToml, WhatTheTutorialsCallAKeyIsTranslated) {
   const std::string message = refused_text("batch_size = 64");
   EXPECT_TRUE(has(message, "unknown key 'batch_size'")) << message;
-  EXPECT_TRUE(has(message, "it is called 'batch' here, and is of all ranks together")) << message;
+  EXPECT_TRUE(has(message, "it is called 'batch' here, and counts all ranks together")) << message;
   EXPECT_TRUE(has(refused_text("batchsize = 64"), "it is called 'batch' here"));
-  EXPECT_TRUE(has(refused_text("run-dir = \"x\""), "not of a recipe: --run-dir on the command line"));
+  EXPECT_TRUE(has(refused_text("run-dir = \"x\""), "not to a recipe: use --run-dir on the command line"));
   EXPECT_TRUE(has(refused_text("", {"--learning_rate", "0.1"}), "(--learning_rate)"));
   EXPECT_TRUE(has(refused_text("", {"--num-workers", "4"}), "'loader-threads'"));
 }
@@ -117,10 +117,10 @@ TEST(RecipeToml, WhatIsNoTomlIsRefusedWithItsPlace) {
 }
 
 TEST(RecipeToml, AWordWithoutQuotesIsToldToTakeThem) {
-  EXPECT_TRUE(has(refused_text("# a\nmodel = toy  # b\n"), "texts go in quotes: model = \"toy\""));
-  EXPECT_TRUE(has(refused_text("data=../shards\n"), "texts go in quotes: data = \"../shards\""));
-  EXPECT_TRUE(has(refused_text("order = nan1"), "texts go in quotes: order = \"nan1\""));
-  EXPECT_TRUE(has(refused_text("deterministic = True"), "true or false, in small letters"));
+  EXPECT_TRUE(has(refused_text("# a\nmodel = toy  # b\n"), "put texts in quotes: model = \"toy\""));
+  EXPECT_TRUE(has(refused_text("data=../shards\n"), "put texts in quotes: data = \"../shards\""));
+  EXPECT_TRUE(has(refused_text("order = nan1"), "put texts in quotes: order = \"nan1\""));
+  EXPECT_TRUE(has(refused_text("deterministic = True"), "true or false in small letters"));
   for (const char* text : {"batch = ", "batch 64", "lr = .5.5", "batch = [1,", "model = \"a"})
     EXPECT_FALSE(has(refused_text(text), "quotes:")) << text;
 }
@@ -145,9 +145,9 @@ TEST(RecipeToml, BeyondAsciiThereAreTextsAndCommentsOnly) {
   EXPECT_EQ(r.name, "\xc3\xa9 \" #");
   EXPECT_EQ(r.data, "\xc3\xa9\\");
   EXPECT_TRUE(has(refused_text("# \xc3\xa9\n\xc3\xa9 = 1\n"),
-                  "U+00E9, a character beyond ASCII outside of texts and comments (folder/r.toml:2:1)"));
+                  "U+00E9, a non-ASCII character outside texts and comments (folder/r.toml:2:1)"));
   EXPECT_TRUE(has(refused_text("name = 'x\xc3\xa9' \xe2\x80\x9cy\xe2\x80\x9d\n"),
-                  "U+201C, a character beyond ASCII outside of texts and comments (folder/r.toml:1:13)"));
+                  "U+201C, a non-ASCII character outside texts and comments (folder/r.toml:1:13)"));
   EXPECT_TRUE(has(refused_text("name = 0\"\xc3\xa9\""), "a quote where no text begins (folder/r.toml:1:9)"));
   for (const char* before : {"a = 2026-a==", "a = [1][", "a = [[2", "a = 1 ", "a = 1,", "a = \"b\"", "a."})
     EXPECT_TRUE(has(refused_text(fmt::format("{}\"\xc3\xa9\"", before)),
@@ -156,8 +156,8 @@ TEST(RecipeToml, BeyondAsciiThereAreTextsAndCommentsOnly) {
   EXPECT_TRUE(has(refused_text("a = [\n\"\xc3\xa9\", # ]\n '\xc3\xa9']\n'b'= [['\xc3\xa9']]\n c ='\xc3\xa9'"),
                   "unknown key 'a'"));
   EXPECT_TRUE(
-      has(refused_text("milestones = [30,\n60\nname = \"\xc3\xa9\""), "an array without its end (folder/r.toml:1:14)"));
-  EXPECT_TRUE(has(refused_text("name = \"toy\\\"\nlr = 1"), "a text without its end (folder/r.toml:1:8)"));
+      has(refused_text("milestones = [30,\n60\nname = \"\xc3\xa9\""), "an array without an end (folder/r.toml:1:14)"));
+  EXPECT_TRUE(has(refused_text("name = \"toy\\\"\nlr = 1"), "a text without an end (folder/r.toml:1:8)"));
   EXPECT_TRUE(has(refused_text("name = \"\"\"x\\\n\xc2\xa7\"\"\""), "several lines (folder/r.toml:1:8)"));
   EXPECT_TRUE(has(refused_text("batch = 'x\n\xc2\xa7 = 1"), "r.toml:1:9"));
   EXPECT_TRUE(has(refused_text("name = \"\\\n\xc2\xa7 = 1"), "r.toml:1:8"));

@@ -123,7 +123,7 @@ TEST(RunDirectory, RefusesAFolderWithAnotherRun) {
   EXPECT_EQ(lines_of(first.file("log.jsonl")).size(), 2u) << "the first run goes on undisturbed";
   fs::create_directory(folder / "old");
   put(folder / "old/run.json", "{}");
-  refuse(folder / "old", {"holds another run", "leave --run-dir out"});
+  refuse(folder / "old", {"holds another run", "leave out --run-dir"});
   EXPECT_FALSE(fs::exists(folder / "old/log.jsonl"));
   fs::create_directory(folder / "linked");
   fs::create_symlink(folder / "precious", folder / "linked/status.json");
@@ -157,7 +157,7 @@ TEST(RunDirectory, KeepsItsLockForTheNextRun) {
 TEST(RunDirectory, NamesALockThatIsNone) {
   const TemporaryFolder folder;
   const auto expect = [&](const std::string& name, const std::string& why) {
-    refuse(folder / name, {name + "/run.lock' is no file that a run can lock: " + why, "move it away"});
+    refuse(folder / name, {"a run cannot lock '", name + "/run.lock': " + why, "move it away"});
     EXPECT_FALSE(fs::exists(folder / (name + "/log.jsonl")));
   };
   fs::create_directories(folder / "folder/run.lock");
@@ -202,7 +202,7 @@ TEST(RunDirectory, TakesWhatARunThatWasKilledAsItStartedHasLeft) {
 TEST(RunDirectory, RefusesASetOfShards) {
   const TemporaryFolder folder;
   put(folder / "manifest.json", "{\n  \"format\": \"lockstep-shards\",\n  \"version\": 1,\n");
-  refuse(folder / "", {"holds a set of shards", "--run-dir", "leave --run-dir out"});
+  refuse(folder / "", {"holds a set of shards", "--run-dir", "leave out --run-dir"});
   EXPECT_FALSE(fs::exists(folder / "log.jsonl"));
 }
 
@@ -222,7 +222,7 @@ TEST(RunDirectory, NamesWhatCannotBeWrittenTo) {
   refuse(folder / std::string(300, 'n'), {"File name too long"});
   const InFolder here{folder.path()};
   const io::LockedOut me{folder};
-  refuse(folder / "r", {"Permission denied", "--run-dir", "a folder that can be written to"});
+  refuse(folder / "r", {"Permission denied", "--run-dir", "a writable folder"});
   refuse(folder.path(), {"Permission denied"});
   refuse("", {"Permission denied", "--run-dir"});
 }
@@ -316,8 +316,8 @@ TEST(RunDirectory, AFullDiskCostsLinesButNotTheRun) {
   }
   const std::string warning = testing::internal::GetCapturedStderr();
   EXPECT_EQ(get(run.file("log.jsonl")), before) << "half a line is none";
-  EXPECT_NE(warning.find("lacks lines"), std::string::npos) << warning;
-  EXPECT_EQ(warning.find("lacks lines"), warning.rfind("lacks lines")) << "told once: " << warning;
+  EXPECT_NE(warning.find("lacks all lines"), std::string::npos) << warning;
+  EXPECT_EQ(warning.find("lacks all lines"), warning.rfind("lacks all lines")) << "told once: " << warning;
   EXPECT_EQ(status_of(run)["state"], "running") << "the old status is still whole";
   run.evaluated(example_evaluation());
   EXPECT_EQ(lines_of(run.file("log.jsonl")).back()["kind"], "evaluation");

@@ -23,7 +23,8 @@ inline RunInfo example_info() {
   RunInfo info{.arguments = {"train", "toy", "50", "10"},
                .recipe_name = "toy",
                .recipe_json = R"({"global_batch": 64, "optimizer": {"kind": "sgd", "lr": 0.001}})",
-               .resume = {SameBits::any_ranks, "the same bits on any number of ranks that divides its 8 lanes"},
+               .resume = {SameBits::any_ranks,
+                          "bit-identical to an uninterrupted run, on any number of ranks that divides the 8 lanes"},
                .topology = example_topology(),
                .libraries = {{"HDF5", "1.10.8"}},
                .warnings = {"more ranks than cores"}};

@@ -47,13 +47,13 @@ TEST(RunText, TheStartSaysWhatIsAboutToHappen) {
                      .global_batch = 64,
                      .memory = {123'456'789},
                      .folder = "runs/mnist_cnn-1",
-                     .promise = "the same bits on 4 ranks"};
+                     .promise = "bit-identical to an uninterrupted run, but only on 4 ranks"};
   EXPECT_EQ(start_text(record, {.n_epochs = 3, .n_samples = 180'000, .n_steps = 2814}),
             "model   mnist_cnn: 1199882 parameters, bf16\n"
             "data    digits: 60000 samples of 1x28x28, evaluated on 10000\n"
             "ranks   4 ranks on 2 nodes\n"
             "steps   2814 of 64 samples in 3 epochs\n"
-            "resume  the same bits on 4 ranks\n"
+            "resume  bit-identical to an uninterrupted run, but only on 4 ranks\n"
             "memory  123 MB of host memory per rank for activations, parameters, gradients and the optimizer\n"
             "run     runs/mnist_cnn-1");
   EXPECT_NE(start_text(record, {.n_epochs = 3, .n_samples = 64'064, .n_steps = 1001, .is_within_epoch = true})
@@ -83,7 +83,7 @@ TEST(RunText, AnEpochIsOneLine) {
   record.top1_percent.reset();
   record.time = {};
   EXPECT_EQ(epoch_text(record, example_goal), "epoch 3/50  training: loss 0.04119 of 2048 samples in 0 s");
-  EXPECT_EQ(first_step_text({1.234}, {.n_steps = 100}), "first step in 1.23 s, of 100");
+  EXPECT_EQ(first_step_text({1.234}, {.n_steps = 100}), "first step took 1.23 s; 100 steps in all");
 }
 
 TEST(RunText, RatingsHaveARootOfTheirError) {
@@ -160,7 +160,7 @@ TEST(RunText, TheReportOfAStoppedRunSaysWhy) {
   const std::string text = final_text(record);
   EXPECT_TRUE(text.starts_with("stopped within epoch 1 after 1 step, 64 samples in 500 ms on 1 rank: SIGTERM\n"))
       << text;
-  EXPECT_NE(text.find("no rate: all steps are warm-up (the first 5)\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("no throughput: all steps are warm-up (the first 5)\n"), std::string::npos) << text;
   EXPECT_EQ(text.find("evaluation"), std::string::npos) << text;
 }
 

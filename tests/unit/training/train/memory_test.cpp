@@ -20,10 +20,10 @@ TEST(Memory, OfANodeIsThatOfItsRanks) {
   EXPECT_EQ(need.of_node(2), 18 * gb + gb / 2);
   EXPECT_NO_THROW(compare_memory(recipe, need, 2, 2, "node7", need.of_node(2), {any, any}));
   const std::string message = refused_memory(recipe, 2, 10 * gb + gb / 2);
-  EXPECT_TRUE(has(message, "2 ranks on node7 need 18.5 GB, of it 16 GB for activations, and it has 10.5 GB"))
+  EXPECT_TRUE(has(message, "2 ranks on node7 need 18.5 GB, including 16 GB for activations, but it has 10.5 GB"))
       << message;
   EXPECT_TRUE(has(message, "--batch 32 or less, or --accumulate 2 or more")) << message;
-  EXPECT_TRUE(has(message, "--precision bf16; fewer ranks on a node; --dry-run")) << message;
+  EXPECT_TRUE(has(message, "--precision bf16; fewer ranks per node; --dry-run")) << message;
 }
 
 TEST(Memory, SuggestsWhatFallsIntoGroupsAndParts) {
@@ -36,7 +36,7 @@ TEST(Memory, SuggestsWhatFallsIntoGroupsAndParts) {
 
 TEST(Memory, SuggestsNoBatchWhereNoneFits) {
   const std::string message = refused_memory({.batch = 32, .precision = "bf16"}, 1, gb);
-  EXPECT_TRUE(has(message, "fix: --dry-run tells")) << message;
+  EXPECT_TRUE(has(message, "fix: --dry-run reports")) << message;
 }
 
 TEST(Memory, HasLimitsOfAProcess) {

@@ -39,18 +39,18 @@ TEST(RanksOfGroup, AreAsManyAsHaveItsSamples) {
 
 TEST(RanksOfGroup, HaveWholePartsOnly) {
   EXPECT_TRUE(has(refused_ranks(resnet_recipe(24, 12), 3),
-                  "groups of 12 samples do not fill each rank's part of a batch of 24"));
+                  "groups of 12 samples do not divide each rank's part of a batch of 24"));
   EXPECT_TRUE(has(refused_ranks(resnet_recipe(24, 12), 3), "--batch 36"));
   EXPECT_NO_THROW(check_ranks(resnet_recipe(36, 12), 3));
-  EXPECT_TRUE(
-      has(refused_ranks(resnet_recipe(48, 32), 6), "a divisor of 8, what each of 6 ranks has at a time, or what "));
+  EXPECT_TRUE(has(refused_ranks(resnet_recipe(48, 32), 6),
+                  "a divisor of 8, the samples that each of 6 ranks has at a time, or the samples "));
 }
 
 TEST(RanksOfGroup, HaveOnePartEach) {
   const std::string message = refused_ranks(resnet_recipe(32, 16, 2), 2);
   EXPECT_TRUE(has(message, "groups of 16 samples span parts of a batch that are computed one after another"))
       << message;
-  EXPECT_TRUE(has(message, "a divisor of 8, what each of 2 ranks has at a time")) << message;
+  EXPECT_TRUE(has(message, "a divisor of 8, the samples that each of 2 ranks has at a time")) << message;
   EXPECT_TRUE(has(message, "--batch 64, or --accumulate 1")) << message;
   EXPECT_NO_THROW(check_ranks(resnet_recipe(64, 16, 2), 2));
   EXPECT_NO_THROW(check_ranks(resnet_recipe(32, 16, 2), 1));
@@ -129,10 +129,10 @@ std::string refused_groups(const Recipe& recipe, std::uint64_t n_samples, const 
 
 TEST(Groups, MayNotBeASinglePixelInTheLastBatch) {
   const std::string message = refused_groups(resnet_recipe(64, 16), 145);
-  EXPECT_TRUE(has(message, "the last batch of an epoch, of 17 in place of 64 samples")) << message;
+  EXPECT_TRUE(has(message, "the last batch of an epoch has 17 instead of 64 samples")) << message;
   EXPECT_TRUE(has(message, "layer 'bn1' of 1x1 pixels (batch)")) << message;
   EXPECT_TRUE(has(message, "--drop-last, or another --batch")) << message;
-  EXPECT_TRUE(has(refused_groups(resnet_recipe(64, 16), 65), "of 1 in place of 64"));
+  EXPECT_TRUE(has(refused_groups(resnet_recipe(64, 16), 65), "has 1 instead of 64"));
   EXPECT_FALSE(has(refused_groups(resnet_recipe(64, 16), 17), "--drop-last"));
   static_cast<void>(refused_groups(resnet_recipe(64, 8, 2), 81));
   for (const std::uint64_t n : {63u, 64u, 66u, 80u, 82u, 128u}) accept_groups(resnet_recipe(64, 16), n);
@@ -185,7 +185,7 @@ TEST(Groups, AreThoseOfRanksInTheOrderOfTorch) {
   recipe.order = "torch";
   static_cast<void>(refused_groups(recipe, 34, {2}));
   accept_groups(recipe, 34, {1});
-  EXPECT_TRUE(has(refused_groups(recipe, 34, {4}), "of 4 in place of 32 samples"));  // padded to 36
+  EXPECT_TRUE(has(refused_groups(recipe, 34, {4}), "has 4 instead of 32 samples"));  // padded to 36
 }
 
 TEST(MakeNetwork, TakesPixelsWhereTheDataAre) {

@@ -81,7 +81,7 @@ class BatchSystem : public testing::Test {
     testing::internal::CaptureStderr();
     EXPECT_FALSE(time_left_of_job());
     const std::string text = testing::internal::GetCapturedStderr();
-    EXPECT_TRUE(support::has(text, "warning: '" + question + "' does not tell when this job ends")) << text;
+    EXPECT_TRUE(support::has(text, "warning: '" + question + "' does not report when this job ends")) << text;
   }
 
   io::TemporaryFolder folder_{};
