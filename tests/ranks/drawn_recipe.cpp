@@ -27,9 +27,11 @@ constexpr Kind kinds[] = {
     {"toy", "--batch 32", "--synthetic-samples 110", "toy --samples 110 --val 0.2", false},
     {"digits", "--batch 32", "--synthetic-samples 53", "digits --samples 110", true},
     {"digits", "--batch 32", "--synthetic-steps 5", "digits --samples 110", true},
-    {"movielens", "--batch 32", "--synthetic --synthetic-samples 150", "ratings --samples 150 --users 30 --items 40 --val 0.2", false},
+    {"movielens", "--batch 32", "--synthetic --synthetic-samples 150",
+     "ratings --samples 150 --users 30 --items 40 --val 0.2", false},
     {"cifar_resnet18", "--batch 32 --classes 4 --bn-group 2 --drop-last --augment normalize:0.4:0.2",
-     "--synthetic --synthetic-steps 2 --image-size 8", "images --samples 90 --height 8 --width 8 --channels 3 --classes 4", true},
+     "--synthetic --synthetic-steps 2 --image-size 8",
+     "images --samples 90 --height 8 --width 8 --channels 3 --classes 4", true},
 };
 
 /// Words that keys are drawn from, and what is chosen of them so far.

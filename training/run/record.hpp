@@ -64,7 +64,7 @@ struct StartRecord {
   std::vector<int> local_ranks{};             ///< by rank
   std::vector<std::uint64_t> rank_batches{};  ///< samples of a full batch, by rank
   std::optional<ResumeRecord> resumed{};
-  std::string promise{};  ///< what a run resumed from this one's checkpoints gives
+  std::string promise{};                     ///< what a run resumed from this one's checkpoints gives
   std::optional<core::Seconds> time_left{};  ///< until the run is stopped, if that is known
 };
 

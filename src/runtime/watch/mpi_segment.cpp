@@ -19,7 +19,8 @@ MpiSegment find_mpi_segment(int local_rank) {
   std::ifstream maps{"/proc/self/maps"};
   for (std::string line; std::getline(maps, line);) {
     const std::string path = line.substr(std::min(line.find('/'), line.size()));
-    const bool is_one = std::ranges::any_of(begins, [&path](std::string_view begin) { return path.starts_with(begin); });
+    const bool is_one =
+        std::ranges::any_of(begins, [&path](std::string_view begin) { return path.starts_with(begin); });
     struct stat status {};
     if (!is_one || !path.ends_with(end) || path.size() >= segment.path.size() || stat(path.c_str(), &status) != 0)
       continue;

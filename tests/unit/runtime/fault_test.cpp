@@ -168,12 +168,12 @@ TEST(Drill, MovesTheCoresAfterSoManyLooksAndBack) {
 TEST(Drill, SlowsDownTheNamedRankInProportion) {
   Drill drill{parse_faults("delay:1:timing:50", FaultTaker::reduce_all)};
   const std::vector<std::string> never{"delay:1:timing:50"};
-  drill.slow_down("timing", Seconds{3600});  // of rank 0: returns at once
+  drill.slow_down("timing", core::Seconds{3600});  // of rank 0: returns at once
   drill.set_rank(1);
-  drill.slow_down("warmup", Seconds{3600});
+  drill.slow_down("warmup", core::Seconds{3600});
   EXPECT_EQ(drill.unreached(), never);
   const Stopwatch watch;
-  drill.slow_down("timing", Seconds{0.02});
+  drill.slow_down("timing", core::Seconds{0.02});
   EXPECT_GE(watch.elapsed().value, 0.01);
   EXPECT_EQ(drill.unreached(), std::vector<std::string>{});
 }

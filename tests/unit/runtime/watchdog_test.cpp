@@ -85,7 +85,8 @@ TEST(Watchdog, NamesALauncherThatIsStoppedThoughItsRanksMove) {
       for (int beat = 0; beat < 6; ++beat, node.watchdog().beat()) node.pass({0.05});
       say("late\n");
     });
-    const std::string told = fmt::format("waited\nerror: stalled: stopped for 0.4 s, in phase {}\n  MPI launcher on ", name(phase));
+    const std::string told =
+        fmt::format("waited\nerror: stalled: stopped for 0.4 s, in phase {}\n  MPI launcher on ", name(phase));
     EXPECT_TRUE(messages.starts_with(told)) << messages;
     EXPECT_EQ(count_of(messages, fmt::format("(pid {}): stopped by a signal (state T)\n", launcher.process())), 1);
     EXPECT_EQ(count_of(messages, "late"), 0) << messages;
@@ -101,7 +102,8 @@ TEST(Watchdog, NamesAGuardThatIsStopped) {
     stop(getppid());
     node.pass_until_the_end();
   });
-  EXPECT_TRUE(messages.starts_with("error: stalled: stopped for 0.4 s, in phase save\n  guard of rank 0 on ")) << messages;
+  EXPECT_TRUE(messages.starts_with("error: stalled: stopped for 0.4 s, in phase save\n  guard of rank 0 on "))
+      << messages;
 }
 
 TEST(Watchdog, WaitsForTheTimeout) {
