@@ -23,7 +23,7 @@ namespace {
 
 std::string fix_for(int error) {
   if (error == EACCES || error == EPERM) return "ask for read permission on the file and all folders above it";
-  if (error == ENOENT || error == ENOTDIR) return "check the name for slips and that its file system is mounted";
+  if (error == ENOENT || error == ENOTDIR) return "check the spelling, and that its file system is mounted";
   return {};
 }
 

@@ -202,7 +202,7 @@ TEST_F(TrainOnDevice, TheSelfTestComparesTheDeviceWithTheHost) {
     const std::string flag = words.substr(0, words.find_first_of(" ="));
     expect_all(lockstep_line, {{{1},
                                 "train toy --self-test " + words,
-                                {flag + " does not go with --self-test", expected[0], expected[1]},
+                                {flag + " cannot be combined with --self-test", expected[0], expected[1]},
                                 {},
                                 2}});
   }

@@ -89,7 +89,7 @@ TEST_F(Shard, ForceReplacesASetOfOursAndNothingElse) {
   expect_refused(lockstep_on, {force, {"it contains 'thesis.txt', which belongs to something else", "fix: "}});
   fs::create_directory("d/notes");
 
-  expect_refused(lockstep_on, {force, {"'notes' and 1 more in it", "fix: "}});
+  expect_refused(lockstep_on, {force, {"it contains 'notes' and 1 more", "fix: "}});
   fs::remove("d/thesis.txt");
   fs::remove("d/notes");
 

@@ -269,7 +269,7 @@ TEST_F(ShardVerbs, SplitAndMergeKeepTheSamples) {
   expect_told(made("head sum -n 100000"), 0, {"id 1189"});
   made("synth digits --out d --samples 10");
   made("synth images --out i --samples 10 --height 28 --width 28 --channels 1");
-  expect_refused(lockstep_on, {"shard merge d i --out bad", {"x is uint8 [28, 28], and uint8 [28, 28, 1] in "}});
+  expect_refused(lockstep_on, {"shard merge d i --out bad", {"x is uint8 [28, 28], but uint8 [28, 28, 1] in "}});
 }
 
 }  // namespace

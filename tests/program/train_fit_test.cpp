@@ -122,8 +122,8 @@ TEST_F(TrainFit, ClassesHaveNoSquaredError) {
 TEST_F(TrainFit, RefusesWhatNoNodeHasMemoryFor) {
   const std::string huge = "train digits --batch 100000000 --synthetic-samples 100000000 --run-dir none";
   const std::string fix = "fix: --batch ";
-  expect_refused(lockstep_on, {huge, {"1 rank on ", " needs ", " and it has ", fix, " or less, or --accumulate "}, 1});
-  expect_refused(lockstep_on, {huge, {"2 ranks on ", " need ", " and it has ", fix, " or less, or --accumulate "}, 2});
+  expect_refused(lockstep_on, {huge, {"1 rank on ", " needs ", "but it has ", fix, " or less, or --accumulate "}, 1});
+  expect_refused(lockstep_on, {huge, {"2 ranks on ", " need ", "but it has ", fix, " or less, or --accumulate "}, 2});
 }
 
 }  // namespace

@@ -144,7 +144,7 @@ TEST_F(TrainResume, ADiskThatTakesNoMoreCostsTheCheckpointsAfter) {
          "error: cannot write a checkpoint: ", "Input/output error", "fix: ", "failed after 3 epochs, 12 steps"});
     EXPECT_EQ(ended.err.find("error: "), ended.err.rfind("error: ")) << ended.err;
     const std::string status = file(run + "/status.json");
-    for (const std::string member : {R"("state": "failed")", R"("message": "a checkpoint cannot be written: )",
+    for (const std::string member : {R"("state": "failed")", R"("message": "cannot write a checkpoint: )",
                                      R"("step": 12,)", R"(/step-000000004")"})
       EXPECT_TRUE(has(status, member)) << member << " is not in " << status;
     EXPECT_TRUE(fs::exists(run + "/weights.h5"));

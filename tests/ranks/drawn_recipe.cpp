@@ -18,20 +18,20 @@ namespace {
 struct Kind {
   const char* recipe;
   const char* always;
-  const char* made;  ///< while training; empty: not possible
+  const char* made;  ///< while training
   const char* set;   ///< of `lockstep shard synth`
   bool has_images;
 };
 
 constexpr Kind kinds[] = {
-    {"toy", "--batch 32", "--synthetic-samples 110", "toy --samples 110 --val 0.2", false},
-    {"digits", "--batch 32", "--synthetic-samples 53", "digits --samples 110", true},
-    {"digits", "--batch 32", "--synthetic-steps 5", "digits --samples 110", true},
-    {"movielens", "--batch 32", "--synthetic --synthetic-samples 150",
-     "ratings --samples 150 --users 30 --items 40 --val 0.2", false},
-    {"cifar_resnet18", "--batch 32 --classes 4 --bn-group 2 --drop-last --augment normalize:0.4:0.2",
+    {"toy", "", "--synthetic-samples 110", "toy --samples 110 --val 0.2", false},
+    {"digits", "", "--synthetic-samples 53", "digits --samples 110 --val 0.2", true},
+    {"digits", "", "--synthetic-steps 5", "digits --samples 110 --val 0.2", true},
+    {"movielens", "", "--synthetic --synthetic-samples 150", "ratings --samples 150 --users 30 --items 40 --val 0.2",
+     false},
+    {"cifar_resnet18", "--classes 4 --bn-group 2 --drop-last --augment normalize:0.4:0.2",
      "--synthetic --synthetic-steps 2 --image-size 8",
-     "images --samples 90 --height 8 --width 8 --channels 3 --classes 4", true},
+     "images --samples 110 --val 0.2 --height 8 --width 8 --channels 3 --classes 4", true},
 };
 
 /// Words that keys are drawn from, and what is chosen of them so far.
@@ -102,13 +102,13 @@ const std::vector<DrawnKey>& drawn_keys() {
       {"synthetic-steps", {}, "drawn with the recipe"},
       {"image-size", {}, "drawn with the recipe"},
       {"augment", {"normalize:0.5:0.25", "flip,normalize:0.1:0.2", "crop:8:2,flip:0.3,normalize:0.2:0.3"}},
-      {"val-augment", {}, "only sets of numbers are evaluated here"},
+      {"val-augment", {}, "drawn with the set"},
       {"order", {"keyed", "torch", "blocked", "sequential"}},
       {"window-chunks", {"1", "3", "16"}},
       {"drop-last", {"true", "false"}},
       {"cache", {"auto", "none", "node"}},
       {"loader-threads", {"0", "1", "3"}},
-      {"batch", {}, "drawn with the recipe"},
+      {"batch", {"32", "24"}},
       {"bn-group", {}, "drawn with the recipe"},
       {"accumulate", {"1", "2"}},
       {"epochs", {"3", "4"}},
@@ -156,7 +156,7 @@ DrawnRecipe draw_recipe(std::uint64_t seed, const std::string& folder) {
                          : kind.recipe == std::string{"cifar_resnet18"} ? "resnet18"
                                                                         : kind.recipe;
   draw.chosen["loss"] = draw.chosen["model"] == "toy" || draw.chosen["model"] == "movielens" ? "mse" : "cross_entropy";
-  const bool is_made = *kind.made != 0 && draw.below(2) == 0;
+  const bool is_made = draw.below(2) == 0;
   draw.chosen["synthetic"] = is_made ? "true" : "false";
   if (is_made) {
     draw.add(kind.made);
@@ -164,8 +164,10 @@ DrawnRecipe draw_recipe(std::uint64_t seed, const std::string& folder) {
   } else {
     draw.add("--no-synthetic --data " + make_set(kind, folder));
     if (draw.below(4) == 0) draw.add("--stage " + folder + "/stage");
-    // Shapes of samples must agree, and only training has augmentation here.
-    if (kind.has_images || draw.below(3) == 0) draw.arguments.push_back("--val-split=");
+    if (draw.below(3) == 0)
+      draw.arguments.push_back("--val-split=");
+    else if (kind.has_images)
+      draw.add("--val-augment normalize:0.5:0.25");
   }
   for (const std::string selector : {"optimizer", "schedule", "order"})
     for (const DrawnKey& key : drawn_keys())
@@ -175,14 +177,15 @@ DrawnRecipe draw_recipe(std::uint64_t seed, const std::string& folder) {
     if (drawn.values.empty() || draw.chosen.contains(drawn.key) || !fits(key, draw.chosen)) continue;
     if (drawn.key == "augment" && !kind.has_images) continue;
     if (contains_flag(draw.arguments, drawn.key) || draw.chosen.contains(std::string{key.instead_of})) continue;
-    const bool is_needed = drawn.key == "milestones";
-    if (is_needed || draw.below(2) == 0) draw.set(drawn.key, draw.one_of(drawn.values));
+    const bool is_rare = !key.use.words.empty();  // only one optimizer, schedule or order has it
+    if (is_rare || draw.below(2) == 0) draw.set(drawn.key, draw.one_of(drawn.values));
   }
   // What keys forbid one another.
   if (draw.chosen["nesterov"] == "true") draw.add("--momentum 0.9 --dampening 0");
   draw.add("--deterministic --threads 1 --digest");
-  DrawnRecipe recipe{.arguments = std::move(draw.arguments), .rank_counts = {1, 2, 4}};
-  if (draw.chosen["order"] == "torch") recipe.rank_counts = {1};  // it deals samples out by rank
+  DrawnRecipe recipe{
+      .arguments = std::move(draw.arguments), .chosen = std::move(draw.chosen), .rank_counts = {1, 2, 4}};
+  if (recipe.chosen["order"] == "torch") recipe.rank_counts = {1};  // it deals samples out by rank
   return recipe;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct DrawnKey {
 /// A drawn recipe as arguments of `lockstep train`.
 struct DrawnRecipe {
   std::vector<std::string> arguments{};
-  std::vector<int> rank_counts{};  ///< that give the same bits
+  std::map<std::string, std::string> chosen{};  ///< values by key
+  std::vector<int> rank_counts{};               ///< that give the same bits
 
   [[nodiscard]] std::string text() const;
 };

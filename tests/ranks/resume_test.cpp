@@ -76,6 +76,38 @@ TEST(Resume, OnAnyRanksGivesTheBitsOfTheWhole) {
   }
 }
 
+// Running statistics of batch normalization: an evaluation uses their mean, and changes none.
+TEST(Resume, EvaluationsChangeNothingThatIsLearned) {
+  const TemporaryFolder folder;
+  const std::string set = folder / "set";
+  run(words_of("shard synth images --samples 60 --val 0.2 --height 8 --width 8 --channels 3 --classes 4 --out"), set);
+  const std::vector<std::string> resnet = words_of(
+      "train cifar_resnet18 --no-synthetic --classes 4 --batch 16 --bn-group 2 --augment normalize:0.4:0.2 "
+      "--val-augment normalize:0.4:0.2 --drop-last --deterministic --threads 1 --digest --data " +
+      set);
+  const std::string whole = run(resnet, "--epochs 2 --evaluate-every 0 --run-dir " + folder / "whole").line("digest");
+  ASSERT_FALSE(whole.empty());
+  EXPECT_EQ(run(resnet, "--epochs 2 --evaluate-every 1 --run-dir " + folder / "each", on_one_node(2)).line("digest"),
+            whole);
+  run(resnet, "--epochs 1 --save-every 1 --run-dir " + folder / "part", on_one_node(2));
+  EXPECT_EQ(run(resnet, "--epochs 2 --resume auto --run-dir " + folder / "part").line("digest"), whole);
+}
+
+// What is left of the epoch comes in another order, so not every sample comes once in it.
+TEST(Resume, AnywayTakesAnotherOrderButNotAnotherNetwork) {
+  const TemporaryFolder folder;
+  run(digits, "--max-steps 13 --save-every=40samples --run-dir " + folder / "part");
+  const std::string other = "--epochs 3 --resume-anyway --resume " + folder / "part" + " --run-dir " + folder / "other";
+  run(digits, other + " --seed 9 --order sequential");
+  for (const std::string key : {"--model toy", "--optimizer adam"}) {
+    std::vector<std::string> arguments = digits;
+    for (std::string& word : words_of(other + key.substr(2, 3) + " " + key)) arguments.push_back(std::move(word));
+    const Ended refused = run_lockstep(arguments);
+    EXPECT_EQ(refused.exit_code, 2) << refused.err;
+    EXPECT_NE(refused.err.find("comes from another network or optimizer: "), std::string::npos) << refused.err;
+  }
+}
+
 TEST(Resume, TheBestCheckpointHasAName) {
   const TemporaryFolder folder;
   run(words_of("train digits --synthetic-samples 64 --epochs 1 --save-every 1 --threads 1"),
@@ -182,8 +214,10 @@ TEST(Resume, DrawnRecipesGiveTheBitsOfTheWhole) {
   const std::uint64_t first = number_from("LOCKSTEP_DRAW_SEED", 1);
   const std::uint64_t n_draws = number_from("LOCKSTEP_DRAWS", is_slow ? 3 : 12);
   std::uint64_t n_by_clock = 0;
+  std::set<std::string> drawn;
   for (std::uint64_t seed = first; seed < first + n_draws; ++seed) {
     const DrawnRecipe recipe = draw_recipe(seed, folder.path());
+    for (const auto& [key, value] : recipe.chosen) drawn.insert(key);
     std::mt19937_64 random{seed};
     const auto ranks = [&] {
       const int n = recipe.rank_counts[random() % recipe.rank_counts.size()];
@@ -212,6 +246,11 @@ TEST(Resume, DrawnRecipesGiveTheBitsOfTheWhole) {
     fs::remove_all(whole_dir);
     fs::remove_all(part_dir);
     if (testing::Test::HasFailure()) return;  // one is enough to look at
+  }
+  if (n_draws >= 12) {
+    EXPECT_GE(n_by_clock, n_draws / 6);
+    for (const DrawnKey& key : drawn_keys())
+      EXPECT_TRUE(key.values.empty() || drawn.contains(key.key)) << "no draw sets " << key.key << ": take another seed";
   }
   std::cout << n_draws << " combinations, " << n_by_clock << " of them stopped by the clock: all equal\n";
 }

@@ -8,12 +8,9 @@ namespace {
 /// All ranks have the same number of batches, so they communicate at the same ones.
 constexpr std::uint64_t batches_between_polls = 16;
 
-}  // namespace
-
-std::optional<nn::LossSums> evaluate_split(const runtime::Communicator& world, Batches& batches, Learner& learner,
-                                           const std::function<bool()>& is_stop_asked,
-                                           const std::function<void(double share)>& on_batch) {
-  learner.average_statistics();
+std::optional<nn::LossSums> sums_of(const runtime::Communicator& world, Batches& batches, Learner& learner,
+                                    const std::function<bool()>& is_stop_asked,
+                                    const std::function<void(double share)>& on_batch) {
   nn::LossSums mine;
   batches.begin_epoch(0);
   std::uint64_t n_done = 0;
@@ -29,6 +26,17 @@ std::optional<nn::LossSums> evaluate_split(const runtime::Communicator& world, B
     all += sums;
   }
   return runtime::broadcast_value(world, all);
+}
+
+}  // namespace
+
+std::optional<nn::LossSums> evaluate_split(const runtime::Communicator& world, Batches& batches, Learner& learner,
+                                           const std::function<bool()>& is_stop_asked,
+                                           const std::function<void(double share)>& on_batch) {
+  learner.use_mean_statistics();
+  const std::optional<nn::LossSums> sums = sums_of(world, batches, learner, is_stop_asked, on_batch);
+  learner.use_own_statistics();
+  return sums;
 }
 
 }  // namespace lockstep::training

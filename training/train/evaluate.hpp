@@ -1,5 +1,6 @@
 // One exact pass over the evaluation split.
-// Invariant: every sample counts once, on any number of ranks; right answers are whole numbers.
+// Invariant: every sample counts once, on any number of ranks; right answers are whole numbers. What is learned is the
+// same with and without it.
 // Used by the trainer.
 #pragma once
 

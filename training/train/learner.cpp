@@ -232,7 +232,7 @@ void Learner::keep_statistics() {
 
 void Learner::restore_statistics() {
   statistics_.swap(statistics_before_);
-  if (n_statistics_ > 0) set_statistics(std::span{statistics_}.first(n_statistics_));
+  use_own_statistics();
 }
 
 void Learner::copy_statistics(std::span<float> to) const {
@@ -251,9 +251,10 @@ void Learner::set_statistics(std::span<const float> from) {
   }
 }
 
-// Sums of lanes are added by the tree of a deterministic run, on this rank and then over the ranks.
-void Learner::average_statistics(std::uint64_t weight) {
-  if (n_statistics_ == 0) return;
+// Collective: over the ranks, which count by their `weight`, or over the lanes. Sums of lanes are added by the tree of a
+// deterministic run, on this rank and then over the ranks.
+std::vector<float> Learner::mean_statistics(std::uint64_t weight) {
+  if (n_statistics_ == 0) return {};
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::communication};
   if (!lanes_) copy_statistics(statistics_);
   const std::size_t n_rows = statistics_.size() / n_statistics_;
@@ -267,9 +268,13 @@ void Learner::average_statistics(std::uint64_t weight) {
   world_sum_.sum(sums);
   std::vector<float> mean(n_statistics_);
   for (std::size_t i = 0; i < n_statistics_; ++i) mean[i] = static_cast<float>(sums[i] / sums.back());
-  set_statistics(mean);
-  for (std::size_t at = 0; at < statistics_.size(); at += n_statistics_)
-    std::ranges::copy(mean, statistics_.begin() + static_cast<std::ptrdiff_t>(at));
+  return mean;
+}
+
+void Learner::use_mean_statistics() { set_statistics(mean_statistics(1)); }
+
+void Learner::use_own_statistics() {
+  if (n_statistics_ > 0) set_statistics(std::span{statistics_}.first(n_statistics_));
 }
 
 void Learner::fill(std::size_t tensor, std::span<float> values) const {

@@ -62,8 +62,11 @@ class Learner final : private nn::Hooks {
   void evaluate(const data::Batch& batch);
   /// Sums over everything evaluated since its last call.
   [[nodiscard]] nn::LossSums sums() { return executor_->sums(); }
-  /// Collective: running statistics become the mean over the ranks, or over the lanes; ranks count by their `weight`.
-  void average_statistics(std::uint64_t weight = 1);
+  /// Collective: the network has the mean of the running statistics of all ranks, or lanes: for evaluate(), save() and
+  /// digest(). Training continues after use_own_statistics() only.
+  void use_mean_statistics();
+  /// Local: the network has again the running statistics that this rank has trained.
+  void use_own_statistics();
   /// Local: one sample through the network, forward and backward, so that everything made on first use exists.
   void try_out(const data::Batch& one);
 
@@ -161,6 +164,7 @@ class Learner final : private nn::Hooks {
   void load_statistics(const checkpoint::Checkpoint& from);
   void keep_statistics();
   void restore_statistics();
+  [[nodiscard]] std::vector<float> mean_statistics(std::uint64_t weight);
   void copy_statistics(std::span<float> to) const;
   void set_statistics(std::span<const float> from);
   void fill(std::size_t tensor, std::span<float> values) const;

@@ -48,13 +48,11 @@ checkpoint::Box Learner::box_of(const parallel::Piece& piece) const {
           .rows = piece.rows};
 }
 
-// On rank 0, by lane; without lanes the mean over the ranks, because other ranks can use nothing else.
+// On rank 0: by lane, or by rank if the bits are to be the same on as many ranks; otherwise the mean.
 std::vector<float> Learner::gather_statistics() {
-  if (!lanes_) {
-    average_statistics();
-    copy_statistics(statistics_);
-  }
-  return lanes_ ? runtime::gather_values(world_, std::span<const float>{statistics_}) : statistics_;
+  if (!recipe_.deterministic) return mean_statistics(1);
+  if (!lanes_) copy_statistics(statistics_);
+  return runtime::gather_values(world_, std::span<const float>{statistics_});
 }
 
 std::vector<parallel::Piece> Learner::pieces_to_save() {
@@ -139,9 +137,10 @@ void Learner::load_checkpoint(const checkpoint::Checkpoint& from, const RunState
   synchronizer_->publish_initial();
 }
 
-// Each lane gets its own if the number of lanes is the same; otherwise all get the mean, as after an evaluation.
+// Each lane or rank gets its own if their number is the same; otherwise all get the mean, as for an evaluation.
 void Learner::load_statistics(const checkpoint::Checkpoint& from) {
-  const std::size_t n_lanes = lanes_ ? static_cast<std::size_t>(recipe_.lanes) : 1;
+  const auto n_own = lanes_ ? static_cast<std::size_t>(recipe_.lanes) : static_cast<std::size_t>(world_.n_ranks());
+  const auto first_own = static_cast<std::size_t>(lanes_ ? lanes_->first() : world_.rank());
   const std::size_t n_mine = n_statistics_ > 0 ? statistics_.size() / n_statistics_ : 0;
   std::size_t first = 0;
   for (const nn::Statistic& statistic : network_.statistics()) {
@@ -155,14 +154,13 @@ void Learner::load_statistics(const checkpoint::Checkpoint& from) {
       for (std::size_t row = 0; row < n_rows; ++row) rows[row] = values[row * n_channels + channel];
       const auto mean = static_cast<float>(parallel::sum_lanes(rows) / static_cast<double>(n_rows));
       for (std::size_t mine = 0; mine < n_mine; ++mine) {
-        const std::size_t lane = mine + (lanes_ ? static_cast<std::size_t>(lanes_->first()) : 0);
         statistics_[mine * n_statistics_ + first + channel] =
-            n_rows == n_lanes ? values[lane * n_channels + channel] : mean;
+            n_rows == n_own ? values[(first_own + mine) * n_channels + channel] : mean;
       }
     }
     first += n_channels;
   }
-  if (n_mine > 0) set_statistics(std::span{statistics_}.first(n_statistics_));
+  use_own_statistics();
 }
 
 }  // namespace lockstep::training

@@ -131,9 +131,9 @@ void Learner::compute_gradients(const data::Batch& batch, core::StepNumbers numb
   // In a smaller batch some ranks have more samples than others: each moves the running statistics of all, by its
   // share.
   const bool is_uneven = batch.n_global < recipe_.batch;
-  if (is_uneven) average_statistics();
+  if (is_uneven) set_statistics(mean_statistics(1));
   run_parts(batch, numbers);
-  if (is_uneven) average_statistics(batch.n);
+  if (is_uneven) set_statistics(mean_statistics(batch.n));
 }
 
 }  // namespace lockstep::training

@@ -33,6 +33,9 @@ constexpr std::array<std::string_view, 19> free_keys{
     "val-augment", "data",       "stage",   "cache",         "loader-threads", "threads",    "precision",
     "strategy",    "accumulate", "lanes",   "deterministic", "graph"};
 
+/// Keys that decide which tensors there are: a checkpoint of others cannot be read, also with --resume-anyway.
+constexpr std::array<std::string_view, 6> fixed_keys{"model", "cifar-stem", "classes", "users", "items", "optimizer"};
+
 struct Difference {
   std::string key, then, now;
 };
@@ -149,8 +152,16 @@ RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, 
                       .where = resume_flag,
                       .expected = "the same number of ranks, because PyTorch's order depends on it",
                       .fix = fmt::format("start {} ranks", content.at("ranks").dump())});
+  const auto other = differences(content.at("recipe"), Json::parse(recipe_json(recipe)));
+  for (const Difference& one : other)
+    if (is_anyway && std::ranges::find(fixed_keys, one.key) != fixed_keys.end())
+      core::fail_usage(
+          {.what = fmt::format("checkpoint '{}' comes from another network or optimizer: {} was {}, and is now {}",
+                               from.path(), one.key, one.then, one.now),
+           .where = resume_flag,
+           .expected = fmt::format("the same {}, also with --resume-anyway", one.key),
+           .fix = "use the earlier one, or start a new run with the weights that fit: --init-from"});
   if (!is_anyway) {
-    const auto other = differences(content.at("recipe"), Json::parse(recipe_json(recipe)));
     if (!other.empty())
       core::fail_usage({.what = fmt::format("checkpoint '{}' comes from another recipe: {} was {}, and is now {}{}",
                                             from.path(), other.front().key, other.front().then, other.front().now,

@@ -38,7 +38,7 @@ void Trainer::save_last() {
   if (is_wanted && !is_there) unsaved = save_now(!is_stopped && is_save_due());
   watchdog_.enter(runtime::Activity::save, time_for_disk());
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
-  learner_.average_statistics();
+  learner_.use_mean_statistics();  // to the end: the digest is of them, too
   const auto complaint = core::complaint_of(
       [this] { runtime::together(world_, [this] { world_.rank() == 0 ? save_weights() : void(); }); });
   if (!unsaved) unsaved = complaint;
