@@ -25,13 +25,13 @@ struct Kind {
 
 constexpr Kind kinds[] = {
     {"toy", "", "--synthetic-samples 110", "toy --samples 110 --val 0.2", false},
-    {"digits", "", "--synthetic-samples 53", "digits --samples 110 --val 0.2", true},
-    {"digits", "", "--synthetic-steps 5", "digits --samples 110 --val 0.2", true},
+    {"digits", "", "--synthetic-samples 53", "digits --samples 110", true},
+    {"digits", "", "--synthetic-steps 5", "digits --samples 110", true},
     {"movielens", "", "--synthetic --synthetic-samples 150", "ratings --samples 150 --users 30 --items 40 --val 0.2",
      false},
     {"cifar_resnet18", "--classes 4 --bn-group 2 --drop-last --augment normalize:0.4:0.2",
      "--synthetic --synthetic-steps 2 --image-size 8",
-     "images --samples 110 --val 0.2 --height 8 --width 8 --channels 3 --classes 4", true},
+     "images --samples 110 --height 8 --width 8 --channels 3 --classes 4", true},
 };
 
 /// Words that keys are drawn from, and what is chosen of them so far.

@@ -80,7 +80,7 @@ TEST(Resume, OnAnyRanksGivesTheBitsOfTheWhole) {
 TEST(Resume, EvaluationsChangeNothingThatIsLearned) {
   const TemporaryFolder folder;
   const std::string set = folder / "set";
-  run(words_of("shard synth images --samples 60 --val 0.2 --height 8 --width 8 --channels 3 --classes 4 --out"), set);
+  run(words_of("shard synth images --samples 60 --height 8 --width 8 --channels 3 --classes 4 --out"), set);
   const std::vector<std::string> resnet = words_of(
       "train cifar_resnet18 --no-synthetic --classes 4 --batch 16 --bn-group 2 --augment normalize:0.4:0.2 "
       "--val-augment normalize:0.4:0.2 --drop-last --deterministic --threads 1 --digest --data " +
