@@ -235,6 +235,14 @@ class ArraySource final : public Source {
       const auto at = std::lower_bound(spec_.classes.begin(), spec_.classes.end(), word);
       sorted_.push_back(static_cast<std::uint64_t>(at - spec_.classes.begin()));
     }
+    const auto is_number = [](const std::string& word) {
+      return word.find_first_not_of("0123456789") == std::string::npos;
+    };
+    const auto is_shorter = [](const std::string& a, const std::string& b) { return a.size() < b.size(); };
+    if (std::ranges::all_of(words, is_number) && !std::ranges::is_sorted(spec_.classes, is_shorter))
+      remarks_.push_back(
+          warning("labels: all words are whole numbers and sorted as texts, so that '10' is a class before '2': store "
+                  "them as integers"));
     constexpr std::size_t most_shown = 10;
     const auto shown = std::span{std::as_const(spec_.classes)}.first(std::min(most_shown, words.size()));
     remarks_.push_back(
@@ -256,12 +264,13 @@ class ArraySource final : public Source {
     spec_.classes = numbered_classes(n_classes);
     if (least_classes == 0)
       remarks_.push_back(
-          assumed(fmt::format("labels: whole numbers up to {} taken as {} classes; --no-classes keeps them as "
-                              "numbers",
-                              n_classes - 1, n_classes)));
+          assumed(fmt::format("labels: whole numbers up to {} taken as {} class{}; --no-classes keeps them as numbers",
+                              n_classes - 1, n_classes, n_classes == 1 ? "" : "es")));
     const auto n_used = static_cast<std::uint64_t>(std::count(labels.is_used.begin(), labels.is_used.end(), true));
     if (n_used < n_classes)
-      remarks_.push_back(warning(fmt::format("{} of {} classes have no sample", n_classes - n_used, n_classes)));
+      remarks_.push_back(warning(fmt::format("{} of {} classes {} no sample", n_classes - n_used, n_classes,
+                                             n_classes - n_used == 1 ? "has" : "have")));
+    if (n_used == 1) remarks_.push_back(warning("all samples are of one class"));
   }
 
   /// Reads the integers of the file and stores them in the type of the spec.
