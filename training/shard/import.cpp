@@ -171,7 +171,8 @@ Kinds
   return fmt::format("{}{}{}{}{}", text, reading_help, val_help(), packing_help(), labels_help) + R"(
 Memory: three chunks (of images on several threads, four) and one shard's check sums per rank (some 20 MB by default),
 and what grows with the input: of images, 8 bytes and the name of each file; of movielens, some 50 bytes for each user
-and item while they are read, and then 8; of hdf5, one of its own chunks of x and y, which may have 256 MiB at most.
+and item while they are read, and then 8; of hdf5, one of its own chunks of x and y, which may have 256 MiB at most; and
+some 100 bytes on the first rank for each sample that is compared with the others, of at most two million.
 Where the input is text or compressed (csv, .gz, .npz) a temporary file of the size in memory lies in the temporary
 folder (TMPDIR), one on each node.
 
@@ -195,6 +196,7 @@ Action declare_import(core::Flags& flags) {
   flags.word("KIND", o->kind);
   flags.words("KIND or PATH", o->paths, 1);
   declare_packing(flags, o->pack);
+  o->pack.compares = true;
   declare_val(flags, o->pack);
   constexpr std::uint64_t largest_side = 65536;
   flags.toggle("--skip-bad", o->pack.skip_bad);
