@@ -44,6 +44,20 @@ bool is_rounded(T value) noexcept {
   return static_cast<long double>(static_cast<float>(value)) != static_cast<long double>(value);
 }
 
+// The last one is netCDF's; what is missing is far from all that is there.
+template <class T>
+bool is_mark(T value) noexcept {
+  constexpr double of_netcdf = 9.969209968386869e36;
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>)
+    if (value == static_cast<T>(of_netcdf)) return true;
+  if constexpr (std::is_signed_v<T> && sizeof(T) > 1) {
+    if (value > T{-999}) return false;
+    if (value == T{-999} || value == T{-9999}) return true;
+    if constexpr (sizeof(T) > 2) return value == T{-99999} || value == T{-999999};
+  }
+  return false;
+}
+
 template <class T>
 void count_value(T value, CountedValues& counted) noexcept {
   if (counted.n++ == 0) std::memcpy(counted.first.data(), &value, sizeof(T));
@@ -72,6 +86,7 @@ void add_values(core::DType dtype, std::span<const std::byte> values, ValueFacts
       }
       has_finite = true;
       highest = std::max(highest, value);
+      if (is_mark(value)) count_value(value, facts.marks);
       if constexpr (may_lose<Number>) {
         if (is_beyond_float(value))
           count_value(value, facts.beyond);
@@ -89,7 +104,15 @@ void add(ValueFacts& facts, const ValueFacts& later) noexcept {
   facts.n_not_finite += later.n_not_finite;
   add_counted(facts.rounded, later.rounded);
   add_counted(facts.beyond, later.beyond);
+  add_counted(facts.marks, later.marks);
   facts.highest = std::max(facts.highest, later.highest);
+}
+
+std::string describe_value(core::DType dtype, const CountedValues& counted) {
+  return core::visit(dtype, [&]<class T>(std::type_identity<T>) {
+    using Number = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
+    return fmt::format("{}", load<Number>(counted.first, 0));
+  });
 }
 
 std::string describe_loss(core::DType dtype, const CountedValues& counted) {

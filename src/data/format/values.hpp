@@ -26,9 +26,10 @@ struct CountedValues {
 /// What is seen of many values, in a form that can be sent.
 struct ValueFacts {
   std::uint64_t n_values = 0;
-  std::uint64_t n_not_finite = 0;                             ///< NaN or infinite
-  CountedValues rounded{};                                    ///< whole numbers that float32 does not hold
-  CountedValues beyond{};                                     ///< finite ones that are infinite as float32
+  std::uint64_t n_not_finite = 0;  ///< NaN or infinite
+  CountedValues rounded{};         ///< whole numbers that float32 does not hold
+  CountedValues beyond{};          ///< finite ones that are infinite as float32
+  CountedValues marks{};           ///< -999, -9999 and such, by which many programs mark what is missing
   double highest = -std::numeric_limits<double>::infinity();  ///< of the finite ones
 };
 
@@ -36,6 +37,8 @@ struct ValueFacts {
 void add_values(core::DType dtype, std::span<const std::byte> values, ValueFacts& facts) noexcept;
 void add(ValueFacts& facts, const ValueFacts& later) noexcept;
 
+/// "-9999"
+[[nodiscard]] std::string describe_value(core::DType dtype, const CountedValues& counted);
 /// "16777217 (as float32 16777216)"
 [[nodiscard]] std::string describe_loss(core::DType dtype, const CountedValues& counted);
 

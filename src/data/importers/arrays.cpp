@@ -227,6 +227,15 @@ class ArraySource final : public Source {
                             n)));
   }
 
+  // Names and texts are no classes.
+  void doubt_names(std::uint64_t n_used) {
+    constexpr std::uint64_t enough_to_doubt = 10;
+    std::uint64_t n_samples = 0;
+    for (const ArrayPair& pair : pairs_) n_samples += pair.y->n_rows();
+    if (n_used == n_samples && n_samples >= enough_to_doubt)
+      remarks_.push_back(warning("each sample has a class of its own: see that y is no name or number of the sample"));
+  }
+
   void name_classes(const std::vector<std::string>& words) {
     spec_.y = {.dtype = label_dtype(words.size()), .shape = {}};
     spec_.classes = words;
@@ -235,14 +244,7 @@ class ArraySource final : public Source {
       const auto at = std::lower_bound(spec_.classes.begin(), spec_.classes.end(), word);
       sorted_.push_back(static_cast<std::uint64_t>(at - spec_.classes.begin()));
     }
-    const auto is_number = [](const std::string& word) {
-      return word.find_first_not_of("0123456789") == std::string::npos;
-    };
-    const auto is_shorter = [](const std::string& a, const std::string& b) { return a.size() < b.size(); };
-    if (std::ranges::all_of(words, is_number) && !std::ranges::is_sorted(spec_.classes, is_shorter))
-      remarks_.push_back(
-          warning("labels: all words are whole numbers and sorted as texts, so that '10' is a class before '2': store "
-                  "them as integers"));
+    doubt_names(words.size());
     constexpr std::size_t most_shown = 10;
     const auto shown = std::span{std::as_const(spec_.classes)}.first(std::min(most_shown, words.size()));
     remarks_.push_back(
@@ -270,6 +272,7 @@ class ArraySource final : public Source {
     if (n_used < n_classes)
       remarks_.push_back(warning(fmt::format("{} of {} classes {} no sample", n_classes - n_used, n_classes,
                                              n_classes - n_used == 1 ? "has" : "have")));
+    doubt_names(n_used);
     if (n_used == 1) remarks_.push_back(warning("all samples are of one class"));
   }
 

@@ -158,6 +158,7 @@ class CsvParser {
       are_classes_ = number && *number >= 0 && *number <= largest_class;
       if (!are_classes_) no_class_ = fmt::format("line {} has {}", lines_.number(), in_quotes(label));
     }
+    for (std::size_t i = 0; i < row_.size(); ++i) seen_[i].is_y = seen_[i].is_y && !are_words_ && row_[i] == target;
     x.append(std::as_bytes(std::span{row_}));
     y.append(std::as_bytes(std::span{&target, 1}));
     ++n_rows_;
@@ -221,7 +222,7 @@ class CsvParser {
             warning(fmt::format("{} is taken as a feature, though it has no name: if it is an index, "
                                 "leave it out by --x-columns",
                                 shown)));
-      else if (is_index && n_rows_ >= enough_to_doubt)
+      else if (seen_[i].first && n_rows_ >= enough_to_doubt)
         remarks.push_back(
             warning(fmt::format("{} numbers the rows from {:.0f} on: if it is no feature, leave it out by "
                                 "--x-columns",

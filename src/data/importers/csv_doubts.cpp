@@ -69,6 +69,13 @@ void remark_constant(std::span<const ColumnFacts> x, std::vector<Remark>& remark
                                      n == 1 ? "has" : "have", first->shown, *first->only)));
 }
 
+void remark_answers(std::span<const ColumnFacts> x, std::vector<Remark>& remarks) {
+  for (const ColumnFacts& facts : x)
+    if (facts.is_y && !facts.only)
+      remarks.push_back(
+          warning(fmt::format("{} has the value of y in every row: a model sees the answer", facts.shown)));
+}
+
 }  // namespace
 
 void ColumnFacts::add(std::string_view field, float value, std::uint64_t row, std::uint64_t line) {
@@ -91,7 +98,11 @@ std::vector<Remark> remarks_on_columns(std::span<const ColumnFacts> x, const Col
   remark_sum(only_y, "y", &ColumnFacts::n_rounded, remark_rounded, remarks);
   remark_sum(x, "x", &ColumnFacts::n_codes, remark_codes, remarks);
   remark_sum(only_y, "y", &ColumnFacts::n_codes, remark_codes, remarks);
-  if (n_rows > 1) remark_constant(x, remarks);
+  if (n_rows > 1) {
+    remark_constant(x, remarks);
+    remark_answers(x, remarks);
+    if (y.only) remarks.push_back(warning(fmt::format("y has one value in all rows: {}", *y.only)));
+  }
   if (!has_semicolons) return remarks;
   for (const ColumnFacts& facts : x) remark_points(facts, remarks);
   remark_points(y, remarks);

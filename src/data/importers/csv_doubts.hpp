@@ -19,6 +19,7 @@ struct ColumnFacts {
   std::string shown{};           ///< "column 0 (zip)"
   std::optional<float> first{};  ///< its rows are this, one more, ...
   std::optional<float> only{};   ///< all of its rows are this
+  bool is_y = true;              ///< in each row the value of y
   std::uint64_t n_rounded = 0;   ///< whole numbers that float32 does not hold
   std::string rounded{};         ///< the first of them
   std::uint64_t n_codes = 0;     ///< whole numbers that begin with a zero

@@ -173,18 +173,18 @@ class ImagesSource final : public Source {
   }
 
  private:
-  // Where images of a split are in no folder of a class, the split looks like one.
+  // Where images are in no folder of a class, folders of splits and of other content look like one.
   void doubt_class_names(std::vector<Remark>& remarks) const {
-    constexpr std::array<std::string_view, 9> splits{"train", "training", "val",  "valid", "validation",
-                                                     "test",  "testing",  "eval", "dev"};
+    constexpr std::array<std::string_view, 14> others{"train", "training", "val",    "valid",      "validation",
+                                                      "test",  "testing",  "eval",   "dev",        "images",
+                                                      "imgs",  "masks",    "labels", "annotations"};
     std::vector<std::string> found;
     for (const std::string& name : folder_.classes)
-      if (std::ranges::find(splits, without_slips(name)) != splits.end()) found.push_back(name);
+      if (std::ranges::find(others, without_slips(name)) != others.end()) found.push_back(name);
     if (found.size() > 1)
-      remarks.push_back(
-          warning(fmt::format("classes are called {}, as splits are: each split needs a folder per class "
-                              "with its images",
-                              core::join(found))));
+      remarks.push_back(warning(fmt::format(
+          "classes are called {}, as folders of another kind are: each split needs a folder per class with its images",
+          core::join(found))));
   }
 
   [[nodiscard]] std::uint64_t channels() const noexcept { return options_.gray ? 1 : 3; }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <tuple>
@@ -13,6 +14,7 @@
 
 #include "core/printable.hpp"
 #include "core/suggest.hpp"
+#include "data/format/names.hpp"
 #include "io/digest.hpp"
 
 namespace lockstep::data {
@@ -36,6 +38,9 @@ void doubt_numbers(const SplitFacts& split, const ArraySpec& array, std::string_
   if (facts.beyond.n > 0)
     warn(fmt::format("{} beyond float32, in which training computes, such as {}",
                      values_are(facts, facts.beyond.n, name), describe_loss(array.dtype, facts.beyond)));
+  if (facts.marks.n > 0)
+    warn(fmt::format("{} {} or such, which often mark what is missing", values_are(facts, facts.marks.n, name),
+                     describe_value(array.dtype, facts.marks)));
   if (facts.rounded.n > 0)
     warn(fmt::format("{} rounded in training, as float32 does not hold {}, such as {}{}",
                      values_are(facts, facts.rounded.n, name),
@@ -222,6 +227,27 @@ SampleDigest digest_sample(std::span<const std::byte> x, std::span<const std::by
 void add(CountedSamples& sum, const CountedSamples& more) noexcept {
   sum.n += more.n;
   sum.first = std::min(sum.first, more.first);
+}
+
+std::vector<Remark> remarks_on_classes(const std::vector<std::string>& classes) {
+  std::map<std::string, std::string> seen;
+  std::vector<Remark> remarks;
+  for (const std::string& name : classes) {
+    const auto [twin, is_new] = seen.emplace(without_slips(name), name);
+    if (!is_new)
+      remarks.push_back(warning(fmt::format(
+          "the classes '{}' and '{}' differ by case, blanks or characters that do not show", twin->second, name)));
+  }
+  const auto is_number = [](const std::string& name) {
+    return name.find_first_not_of("0123456789") == std::string::npos;
+  };
+  const auto is_shorter = [](const std::string& a, const std::string& b) { return a.size() < b.size(); };
+  const auto unsorted = std::ranges::is_sorted_until(classes, is_shorter);
+  if (unsorted != classes.end() && std::ranges::all_of(classes, is_number))
+    remarks.push_back(
+        warning(fmt::format("classes are whole numbers and sorted as texts: the label of class '{}' is {}",
+                            *std::prev(unsorted), unsorted - classes.begin() - 1)));
+  return remarks;
 }
 
 std::vector<Remark> remarks_on_values(const SetFacts& facts) {

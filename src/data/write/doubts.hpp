@@ -60,6 +60,8 @@ struct SetFacts {
   std::function<std::string(std::size_t split, std::uint64_t index)> name_of{};
 };
 
+/// Names that differ by slips, numbers that are sorted as texts.
+[[nodiscard]] std::vector<Remark> remarks_on_classes(const std::vector<std::string>& classes);
 /// NaN, infinity, and numbers that training takes as others.
 [[nodiscard]] std::vector<Remark> remarks_on_values(const SetFacts& facts);
 /// What samples have in common, and splits not. Sorts the digests.

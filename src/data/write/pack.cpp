@@ -14,7 +14,6 @@
 
 #include "core/error.hpp"
 #include "core/pending.hpp"
-#include "data/format/names.hpp"
 #include "data/write/doubts.hpp"
 #include "data/write/pack_pass.hpp"
 #include "data/write/pack_plan.hpp"
@@ -127,18 +126,6 @@ bool rename_in(core::Problem& problem, const std::string& folder, const std::str
 
 void add_once(std::vector<std::string>& lines, std::string line) {
   if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
-}
-
-std::vector<Remark> remarks_on_twins(const std::vector<std::string>& classes) {
-  std::map<std::string, std::string> seen;
-  std::vector<Remark> remarks;
-  for (const std::string& name : classes) {
-    const auto [twin, is_new] = seen.emplace(without_slips(name), name);
-    if (!is_new)
-      remarks.push_back(warning(fmt::format(
-          "the classes '{}' and '{}' differ by case, blanks or characters that do not show", twin->second, name)));
-  }
-  return remarks;
 }
 
 ExtraEntry write_extra(const std::string& folder, const ExtraFile& extra) {
@@ -354,7 +341,7 @@ std::vector<Remark> Packing::remarks() {
   for (const ShardTask& task : plan_->tasks()) add(all, shards_.at({task.split, task.place.number}).tally);
   const auto append = [&](std::vector<Remark> more) { remarks.insert(remarks.end(), more.begin(), more.end()); };
   append(job_.source.remarks_on(all));
-  append(remarks_on_twins(job_.source.spec().classes));
+  append(remarks_on_classes(job_.source.spec().classes));
   SetFacts facts = collect_facts();
   append(remarks_on_values(facts));
   if (job_.options.compares) append(remarks_on_samples(facts));

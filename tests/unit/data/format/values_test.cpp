@@ -51,6 +51,15 @@ TEST(Values, CountsWhatFloat32DoesNotHold) {
   EXPECT_EQ(facts_of(core::DType::float32, std::vector<float>{1e30F}).beyond.n, 0);
 }
 
+TEST(Values, CountsWhatMarksTheMissing) {
+  const auto floats = facts_of(core::DType::float32, std::vector<float>{-9999, 9.96921e36F, 1, -1000, -998.5F});
+  EXPECT_EQ(floats.marks.n, 2);
+  EXPECT_EQ(describe_value(core::DType::float32, floats.marks), "-9999");
+  EXPECT_EQ(facts_of(core::DType::int16, std::vector<std::int16_t>{-999, -32768, 999}).marks.n, 1);
+  EXPECT_EQ(facts_of(core::DType::int64, std::vector<std::int64_t>{-99999, -999999, 0}).marks.n, 2);
+  EXPECT_EQ(facts_of(core::DType::uint16, std::vector<std::uint16_t>{64537}).marks.n, 0);
+}
+
 TEST(Values, AddsUpFactsOfPieces) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   ValueFacts sum = facts_of(core::DType::float32, std::vector<float>{nan});

@@ -146,8 +146,8 @@ TEST_F(ImagesImport, ClassesThatLookLikeSplitsAreDoubted) {
   put_flat("val/2.png", 2);
   EXPECT_EQ(
       open()->remarks(),
-      std::vector{warning("classes are called train, val, as splits are: each split needs a folder per class with "
-                          "its images")});
+      std::vector{warning("classes are called train, val, as folders of another kind are: each split needs a folder "
+                          "per class with its images")});
   std::filesystem::rename(path("train"), path("Train"));
   EXPECT_EQ(open()->remarks().size(), 1U);
   put_flat("Train/cat/1.png", 1);

@@ -180,6 +180,20 @@ TEST_F(CsvTest, DoubtsWhatANumberMayMean) {
   EXPECT_FALSE(says(*open("a,y\n1.234,0.5\n2.345,0.5\n"), Remark::Kind::warning, "three digits"));
 }
 
+TEST_F(CsvTest, DoubtsWhatTellsTheAnswerOrNothing) {
+  const auto leak = open("a,b,y\n0.5,5,0.5\n1.5,6,1.5\n");
+  EXPECT_TRUE(says(*leak, Remark::Kind::warning, "column 0 (a) has the value of y in every row"));
+  EXPECT_FALSE(says(*leak, Remark::Kind::warning, "column 1 (b) has the value"));
+  EXPECT_TRUE(says(*open("a,y\n1,0.5\n2,0.5\n"), Remark::Kind::warning, "y has one value in all rows: 0.5"));
+  std::string names = "a,y\n", years = "year,a,y\n";
+  for (int i = 0; i < 10; ++i) {
+    names += std::to_string(i % 3) + ",doc" + std::to_string(i) + "\n";
+    years += std::to_string(1990 + i) + "," + std::to_string(i % 3) + ",0\n";
+  }
+  EXPECT_TRUE(says(*open(names), Remark::Kind::warning, "each sample has a class of its own"));
+  EXPECT_TRUE(says(*open(years), Remark::Kind::warning, "column 0 (year) numbers the rows from 1990 on"));
+}
+
 TEST_F(CsvTest, NamesSlipsOfWriters) {
   expect_usage([&] { open("a,y\r1,0\r2,1\r"); }, {"carriage return", "line 1", "tr '\\r' '\\n'"});
   EXPECT_NO_THROW(open("a,y\r\r\n1,0\n"));
@@ -242,7 +256,8 @@ TEST_F(CsvTest, LeavesOutRowNumbersWithoutAName) {
   }
   const std::string indexed = ",a,label\n0,5,0\n1,7,1\n";
   EXPECT_EQ(values<float>(read_split(*open(indexed, {.x_columns = "0-1"})).x), (Floats{0, 5, 1, 7}));
-  EXPECT_EQ(remarks_on_values(*open(indexed, {.x_columns = "0-1"})).size(), 1U) << "only the one of the classes";
+  EXPECT_EQ(remarks_on_values(*open(indexed, {.x_columns = "0-1"})).size(), 2U)
+      << "of the classes, and that it is y in both rows";
   for (const char* shuffled : {",a,label\n1,5,0\n0,7,1\n", ",a,label\n0,5,0\n2,7,1\n", ",a,label\n3,5,0\n4,7,1\n"}) {
     const auto source = open(shuffled);
     EXPECT_EQ(source->spec().x.shape, (std::vector<std::uint64_t>{2})) << shuffled;

@@ -123,6 +123,24 @@ TEST(Doubts, LevelsThatAreNotOutOf255AreTold) {
   EXPECT_EQ(doubt(core::DType::float32, {3, 8, 8}, 1), "");
 }
 
+TEST(Doubts, WhatMarksTheMissingIsTold) {
+  SetFacts facts{.spec = numbers};
+  facts.splits.push_back({.name = "train"});
+  const std::vector<float> x{1, -9999, -9999, 4};
+  add_values(core::DType::float32, std::as_bytes(std::span{x}), facts.splits[0].x);
+  EXPECT_EQ(remarks_on_values(facts),
+            (Remarks{warning("train: 2 of 4 values of x are -9999 or such, which often mark what is missing")}));
+}
+
+TEST(Doubts, NamesOfClassesThatMisleadAreTold) {
+  EXPECT_EQ(remarks_on_classes({"Cat", "cat", "dog"}),
+            (Remarks{warning("the classes 'Cat' and 'cat' differ by case, blanks or characters that do not show")}));
+  EXPECT_EQ(remarks_on_classes({"10", "11", "9"}),
+            (Remarks{warning("classes are whole numbers and sorted as texts: the label of class '11' is 1")}));
+  EXPECT_EQ(remarks_on_classes({"0", "1", "10", "11"}), Remarks{});
+  EXPECT_EQ(remarks_on_classes({"a1", "a10", "a2"}), Remarks{});
+}
+
 TEST(Doubts, SamplesOfZerosAloneAreTold) {
   SetFacts facts{.spec = numbers};
   facts.name_of = [](std::size_t, std::uint64_t index) { return fmt::format("sample {}", index); };
