@@ -47,6 +47,10 @@ std::string Digest::hex() const { return to_hex(XXH3_128bits_digest(state_->raw)
 
 std::string digest_of(std::span<const std::byte> data) { return to_hex(XXH3_128bits(data.data(), data.size())); }
 
+std::uint64_t short_digest_of(std::span<const std::byte> data) noexcept {
+  return XXH3_64bits(data.data(), data.size());
+}
+
 std::string digest_of_file(const std::string& path) { return digest_of_file(File{path}); }
 
 std::string digest_of_file(const File& file) {

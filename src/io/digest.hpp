@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,6 +32,8 @@ class Digest {
 };
 
 [[nodiscard]] std::string digest_of(std::span<const std::byte> data);
+/// XXH3 of 64 bits, for comparing within a process.
+[[nodiscard]] std::uint64_t short_digest_of(std::span<const std::byte> data) noexcept;
 /// Reads the file in pieces of 1 MiB.
 [[nodiscard]] std::string digest_of_file(const std::string& path);
 [[nodiscard]] std::string digest_of_file(const File& file);

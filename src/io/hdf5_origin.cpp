@@ -140,6 +140,26 @@ void require_reach(const Place& place, hid_t file, hid_t dataset, hid_t link_lis
 
 }  // namespace
 
+VirtualSource open_virtual_source(const Place& place, hid_t dataset, hid_t list, std::size_t i) {
+  const std::string file = source_name(place, list, i, H5Pget_virtual_filename);
+  const std::string name = source_name(place, list, i, H5Pget_virtual_dsetname);
+  VirtualSource source{.place = {place.code, place.path, name, -1}};
+  source.is_elsewhere = std::getenv("HDF5_VDS_PREFIX") != nullptr || (file + name).find('%') != std::string::npos;
+  if (source.is_elsewhere) return source;
+  const Silence silence;
+  source.file = FileId{H5Iget_file_id(dataset)};
+  if (file != ".") {
+    const ListId access{H5Fget_access_plist(source.file.get())};
+    for (const fs::path& path : {fs::path{place.path}.parent_path() / file, fs::path{file}}) {
+      source.file = FileId{H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get())};
+      source.place.path = path.string();
+      if (source.file) break;
+    }
+  }
+  if (source.file) source.dataset = DatasetId{H5Dopen2(source.file.get(), name.c_str(), H5P_DEFAULT)};
+  return source;
+}
+
 void limit_links(const Place& place, hid_t link_list, Reach& reach) {
   if (reach.has_others) return;
   checked(place, "set its options", [&] { return H5Pset_elink_cb(link_list, stay_in_file, &reach); });

@@ -25,6 +25,16 @@ void refuse_far_link(const Place& place, Reach& reach);
 /// Throws if `name` or a group on the way to it is a link that leads nowhere, or is there and cannot be opened.
 void refuse_dead_links(const Place& place, hid_t file, const std::string& name, hid_t link_list);
 
+/// A part of a virtual data set, where the library finds it.
+struct VirtualSource {
+  Place place{};
+  FileId file{};  ///< another one; what is in it is closed before it
+  DatasetId dataset{};
+  bool is_elsewhere = false;  ///< by HDF5_VDS_PREFIX, or a number of a block in its name: where cannot be told
+};
+/// Part `i` of `dataset`, which has the properties `list`; without a data set if there is none.
+[[nodiscard]] VirtualSource open_virtual_source(const Place& place, hid_t dataset, hid_t list, std::size_t i);
+
 /// Throws if the library lacks a filter of the data set, a file of a virtual data set is not there, or its content lies
 /// beyond `reach`. `link_list` has that reach.
 void require_origin(const Place& place, hid_t file, hid_t dataset, hid_t link_list, Reach& reach);

@@ -4,11 +4,15 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "core/units.hpp"
+#include "io/hdf5_origin.hpp"
 
 namespace lockstep::io {
 namespace {
@@ -74,19 +78,61 @@ Written find_written_chunks(const Place& place, hid_t dataset, hid_t space, hid_
   return written;
 }
 
-/// Counts values that no source has. It does not check what a source itself lacks.
-Written find_mapped_values(const Place& place, std::uint64_t n_values, hid_t list) {
+/// Data sets that were looked at: a virtual one may have parts of itself.
+using Seen = std::set<std::string>;
+constexpr std::size_t most_seen = 10'000;
+
+std::string require_written_within(const Place& place, hid_t dataset, Unwritten unwritten, Seen& seen);
+
+/// How many of the `n` values that a part of a virtual data set wants are within its source.
+std::uint64_t n_within(const Place& place, hid_t dataset, hid_t wanted, std::uint64_t n) {
+  const SpaceId space{checked(place, "read the shape", [&] { return H5Dget_space(dataset); })};
+  const auto n_all = static_cast<std::uint64_t>(std::max<hssize_t>(H5Sget_simple_extent_npoints(space.get()), 0));
+  const Silence silence;
+  if (n_all == 0 || H5Sget_select_type(wanted) != H5S_SEL_HYPERSLABS) return std::min(n, n_all);
+  const std::vector<hsize_t> sizes = sizes_of(place, space.get()), first(sizes.size(), 0);
+  if (H5Sget_simple_extent_ndims(wanted) != static_cast<int>(sizes.size())) return n;  // whoever reads it says so
+  const SpaceId there{H5Scopy(wanted)};
+  if (H5Sselect_hyperslab(there.get(), H5S_SELECT_AND, first.data(), nullptr, sizes.data(), nullptr) < 0) return n;
+  const hssize_t n_there = H5Sget_select_npoints(there.get());
+  return n_there < 0 ? n : static_cast<std::uint64_t>(n_there);
+}
+
+/// Values that no source has, or one that lacks them itself.
+Written find_mapped_values(const Place& place, hid_t dataset, std::uint64_t n_values, hid_t list) {
   std::size_t n_sources = 0;
   checked(place, "read its sources", [&] { return H5Pget_virtual_count(list, &n_sources); });
   std::uint64_t n_mapped = 0;
   for (std::size_t i = 0; i < n_sources; ++i) {
     const SpaceId part{checked(place, "read its sources", [&] { return H5Pget_virtual_vspace(list, i); })};
-    const Silence silence;
-    const hssize_t n = H5Sget_select_npoints(part.get());
+    const SpaceId wanted{checked(place, "read its sources", [&] { return H5Pget_virtual_srcspace(list, i); })};
+    const hssize_t n = [&] {
+      const Silence silence;
+      return H5Sget_select_npoints(part.get());
+    }();
     if (n < 0) return {};  // as many as there are blocks
-    n_mapped += static_cast<std::uint64_t>(n);
+    const VirtualSource source = open_virtual_source(place, dataset, list, i);
+    if (source.is_elsewhere)
+      n_mapped += static_cast<std::uint64_t>(n);
+    else if (source.dataset)
+      n_mapped += n_within(place, source.dataset.get(), wanted.get(), static_cast<std::uint64_t>(n));
   }
   return {.n_pieces = n_values, .n_missing = n_mapped < n_values ? n_values - n_mapped : 0};
+}
+
+/// What the sources of a virtual data set lack: a sentence about each.
+std::string require_written_sources(const Place& place, hid_t dataset, hid_t list, Unwritten unwritten, Seen& seen) {
+  std::size_t n_sources = 0;
+  checked(place, "read its sources", [&] { return H5Pget_virtual_count(list, &n_sources); });
+  std::string lacking;
+  for (std::size_t i = 0; i < n_sources; ++i) {
+    const VirtualSource source = open_virtual_source(place, dataset, list, i);
+    if (!source.dataset || seen.size() > most_seen || !seen.insert(describe(source.place)).second) continue;
+    const std::string missing = require_written_within(source.place, source.dataset.get(), unwritten, seen);
+    if (missing.empty()) continue;
+    lacking += fmt::format("{}its part {}: {}", lacking.empty() ? "" : "; ", source.place.dataset, missing);
+  }
+  return lacking;
 }
 
 Written find_written(const Place& place, hid_t dataset, hid_t list) {
@@ -96,7 +142,7 @@ Written find_written(const Place& place, hid_t dataset, hid_t list) {
   if (n_values <= 0 || layout == H5D_COMPACT) return {};
   const auto n = static_cast<std::uint64_t>(n_values);
   if (layout == H5D_CHUNKED) return find_written_chunks(place, dataset, space.get(), list);
-  if (layout == H5D_VIRTUAL) return find_mapped_values(place, n, list);
+  if (layout == H5D_VIRTUAL) return find_mapped_values(place, dataset, n, list);
   return {.n_pieces = n, .n_missing = H5Dget_storage_size(dataset) > 0 ? 0 : n};
 }
 
@@ -115,13 +161,11 @@ std::string fill_value(hid_t dataset, hid_t list) {
   return is_number ? fmt::format("the fill value {}", value) : "the fill value";
 }
 
-}  // namespace
-
-std::string require_written(const Place& place, hid_t dataset, Unwritten unwritten) {
-  const ListId list{checked(place, "read the layout", [&] { return H5Dget_create_plist(dataset); })};
-  const Written written = find_written(place, dataset, list.get());
+/// As require_written, without what sources lack themselves.
+std::string require_pieces(const Place& place, hid_t dataset, hid_t list, Unwritten unwritten) {
+  const Written written = find_written(place, dataset, list);
   if (written.n_missing == 0) return "";
-  const std::string fill = fill_value(dataset, list.get());
+  const std::string fill = fill_value(dataset, list);
   const bool is_nothing = written.n_missing == written.n_pieces;
   const std::string missing =
       fmt::format("{} of its {} {} {} never written{}", written.n_missing, written.n_pieces, written.pieces,
@@ -135,6 +179,33 @@ std::string require_written(const Place& place, hid_t dataset, Unwritten unwritt
                                : fmt::format("write the rest, or shrink the data set to its content; if {} is data, "
                                              "use `lockstep shard import hdf5` with --allow-unwritten",
                                              fill)});
+}
+
+/// Room that was taken early, as parallel HDF5 does, looks as if it were written.
+std::string doubt_early_room(hid_t list) {
+  const Silence silence;
+  H5D_alloc_time_t when = H5D_ALLOC_TIME_DEFAULT;
+  const bool is_early =
+      H5Pget_layout(list) != H5D_COMPACT && H5Pget_alloc_time(list, &when) >= 0 && when == H5D_ALLOC_TIME_EARLY;
+  return is_early ? "its room was allocated early, so that the file does not tell whether all of it was written" : "";
+}
+
+std::string require_written_within(const Place& place, hid_t dataset, Unwritten unwritten, Seen& seen) {
+  const ListId list{checked(place, "read the layout", [&] { return H5Dget_create_plist(dataset); })};
+  if (H5Pget_layout(list.get()) == H5D_VIRTUAL) {
+    const std::string lacking = require_written_sources(place, dataset, list.get(), unwritten, seen);
+    const std::string missing = require_pieces(place, dataset, list.get(), unwritten);
+    return lacking.empty() || missing.empty() ? lacking + missing : fmt::format("{}; {}", missing, lacking);
+  }
+  const std::string missing = require_pieces(place, dataset, list.get(), unwritten);
+  return missing.empty() ? doubt_early_room(list.get()) : missing;
+}
+
+}  // namespace
+
+std::string require_written(const Place& place, hid_t dataset, Unwritten unwritten) {
+  Seen seen{describe(place)};
+  return require_written_within(place, dataset, unwritten, seen);
 }
 
 core::Descriptor lock_for_reading(const Place& place) {

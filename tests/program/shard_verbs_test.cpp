@@ -122,7 +122,7 @@ TEST_F(ShardVerbs, WhatAnImportChangesIsKeptInTheManifest) {
   const std::vector<std::string> notes{
       "assumed: y is column 2 (y), the last", "left out: column 0 (no name): it numbers the 3 rows from 0 on",
       "changed: 1 whole number of x is rounded", "assumed: labels: whole numbers up to 1 taken as 2 classes",
-      "warning: train: 1 of 3 values of x are NaN or infinite"};
+      "warning: train: 1 of 3 values of x is NaN or infinite"};
   expect_told(made("import csv in/t.csv --out a"), 0, notes);
   support::expect_done(lockstep_on, "shard import csv " + fs::absolute("in/t.csv").string() + " --out b", 3);
   expect_same("a", "b");

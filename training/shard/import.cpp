@@ -171,7 +171,8 @@ Kinds
   return fmt::format("{}{}{}{}{}", text, reading_help, val_help(), packing_help(), labels_help) + R"(
 Memory: three chunks (of images on several threads, four) and one shard's check sums per rank (some 20 MB by default).
 Besides, images need 8 bytes and the name of each file; movielens some 50 bytes for each user and item while it reads
-them, and 8 later; hdf5 one of the file's chunks of x and y, at most 256 MiB each. If the input is text or compressed
+them, and 8 later; hdf5 one of the file's chunks of x and y, at most 256 MiB each. The first rank needs some 100 bytes
+for each sample that is compared with the others, at most two million. If the input is text or compressed
 (csv, .gz, .npz), each node has a temporary file of the decompressed size in the temporary folder (TMPDIR).
 
 An HDF5 file may name other files with its content: external storage, external links, virtual data sets. They are read
@@ -194,6 +195,7 @@ Action declare_import(core::Flags& flags) {
   flags.word("KIND", o->kind);
   flags.words("KIND or PATH", o->paths, 1);
   declare_packing(flags, o->pack);
+  o->pack.compares = true;
   declare_val(flags, o->pack);
   constexpr std::uint64_t largest_side = 65536;
   flags.toggle("--skip-bad", o->pack.skip_bad);

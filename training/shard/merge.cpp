@@ -29,6 +29,7 @@ Action declare_merge(core::Flags& flags) {
   auto o = std::make_shared<MergeArguments>();
   flags.words("FOLDER", o->folders, 2);
   declare_packing(flags, o->repack.pack);
+  o->repack.pack.compares = true;
   return {.check = [o, &flags] { check_repacking(flags, o->repack); },
           .run =
               [o](const runtime::Session& session) {

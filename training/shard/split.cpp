@@ -43,6 +43,7 @@ Action declare_split(core::Flags& flags) {
   auto o = std::make_shared<SplitArguments>();
   flags.word("FOLDER", o->folder);
   declare_packing(flags, o->repack.pack);
+  o->repack.pack.compares = true;
   declare_val(flags, o->repack.pack);
   flags.toggle("--join", o->join);
   return {.check =

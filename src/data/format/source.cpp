@@ -32,4 +32,9 @@ std::vector<std::byte> Source::read_encoded(std::size_t, std::uint64_t, std::spa
   core::fail_system("broken promise: only sources with encoded samples are asked for them");
 }
 
+std::string Source::name_of(std::size_t split, std::uint64_t index) const {
+  const std::vector<SourceSplit> all = splits();
+  return all.size() == 1 ? fmt::format("sample {}", index) : fmt::format("sample {} of {}", index, all.at(split).name);
+}
+
 }  // namespace lockstep::data

@@ -52,11 +52,25 @@ struct Remark {
 /// From what line_of() gave.
 [[nodiscard]] Remark parse_remark(std::string_view line);
 
-/// How many samples had something done to them while they were read; the source knows what each number counts.
-using Tally = std::array<std::uint64_t, 6>;
+/// Samples that had something done to them while they were read: how many, and the first of them by split and index.
+struct Treated {
+  std::uint64_t n = 0;
+  std::uint64_t split = UINT64_MAX;
+  std::uint64_t index = UINT64_MAX;
+};
+
+/// The source knows what was done to those of each entry.
+using Tally = std::array<Treated, 10>;
+
+inline void add(Treated& sum, const Treated& more) noexcept {
+  sum.n += more.n;
+  if (std::pair{more.split, more.index} >= std::pair{sum.split, sum.index}) return;
+  sum.split = more.split;
+  sum.index = more.index;
+}
 
 inline void add(Tally& sum, const Tally& tally) noexcept {
-  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += tally[i];
+  for (std::size_t i = 0; i < sum.size(); ++i) add(sum[i], tally[i]);
 }
 
 /// Thrown by Source::read for one damaged sample; what() names file and defect. With --skip-bad it is left out and
@@ -86,6 +100,9 @@ class Source {
 
   /// Only if spec().is_encoded(): the bytes of one image file, and its label in `y`.
   virtual std::vector<std::byte> read_encoded(std::size_t split, std::uint64_t index, std::span<std::byte> y);
+
+  /// What a user would call a sample: a file within the input, or "sample 7 of val", counted from 0 on.
+  [[nodiscard]] virtual std::string name_of(std::size_t split, std::uint64_t index) const;
 
   [[nodiscard]] virtual std::vector<ExtraFile> extra_files() { return {}; }
   [[nodiscard]] virtual std::vector<Remark> remarks() const { return {}; }

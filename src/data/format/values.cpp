@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <type_traits>
@@ -22,14 +23,109 @@ bool is_finite(T value) noexcept {
   return std::isfinite(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(value));
 }
 
+/// Whether some numbers of the type are others as float32.
+template <class T>
+constexpr bool may_lose = std::is_same_v<T, double> || (std::is_integral_v<T> && sizeof(T) >= sizeof(float));
+
+template <class T>
+bool is_beyond_float(T value) noexcept {
+  return std::is_same_v<T, double> && std::isinf(static_cast<float>(value));
+}
+
+// Of doubles, those above 2^53 are no exact numbers to begin with.
+template <class T>
+bool is_rounded(T value) noexcept {
+  constexpr T all_held = 1 << 24;
+  if (value <= all_held && (!std::is_signed_v<T> || value >= T{} - all_held)) return false;
+  if constexpr (std::is_same_v<T, double>) {
+    constexpr double exact = 9007199254740992.0;
+    if (std::abs(value) > exact || value != std::trunc(value)) return false;
+  }
+  return static_cast<long double>(static_cast<float>(value)) != static_cast<long double>(value);
+}
+
+// The last one is netCDF's; what is missing is far from all that is there.
+template <class T>
+bool is_mark(T value) noexcept {
+  constexpr double of_netcdf = 9.969209968386869e36;
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>)
+    if (value == static_cast<T>(of_netcdf)) return true;
+  if constexpr (std::is_signed_v<T> && sizeof(T) > 1) {
+    if (value > T{-999}) return false;
+    if (value == T{-999} || value == T{-9999}) return true;
+    if constexpr (sizeof(T) > 2) return value == T{-99999} || value == T{-999999};
+  }
+  return false;
+}
+
+template <class T>
+void count_value(T value, CountedValues& counted) noexcept {
+  if (counted.n++ == 0) std::memcpy(counted.first.data(), &value, sizeof(T));
+}
+
+void add_counted(CountedValues& sum, const CountedValues& later) noexcept {
+  if (sum.n == 0) sum.first = later.first;
+  sum.n += later.n;
+}
+
 }  // namespace
 
-std::uint64_t count_not_finite(core::DType dtype, std::span<const std::byte> values) noexcept {
-  if (!core::is_floating(dtype)) return 0;
+void add_values(core::DType dtype, std::span<const std::byte> values, ValueFacts& facts) noexcept {
+  core::visit(dtype, [&]<class T>(std::type_identity<T>) {
+    using Number = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
+    const std::size_t n = values.size() / sizeof(T);
+    Number highest = std::numeric_limits<Number>::lowest();
+    bool has_finite = false;
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto value = static_cast<Number>(load<T>(values, i));
+      if constexpr (std::is_floating_point_v<Number>) {
+        if (!is_finite(value)) {
+          ++facts.n_not_finite;
+          continue;
+        }
+      }
+      has_finite = true;
+      highest = std::max(highest, value);
+      if (is_mark(value)) count_value(value, facts.marks);
+      if constexpr (may_lose<Number>) {
+        if (is_beyond_float(value))
+          count_value(value, facts.beyond);
+        else if (is_rounded(value))
+          count_value(value, facts.rounded);
+      }
+    }
+    facts.n_values += n;
+    if (has_finite) facts.highest = std::max(facts.highest, static_cast<double>(highest));
+  });
+}
+
+void add(ValueFacts& facts, const ValueFacts& later) noexcept {
+  facts.n_values += later.n_values;
+  facts.n_not_finite += later.n_not_finite;
+  add_counted(facts.rounded, later.rounded);
+  add_counted(facts.beyond, later.beyond);
+  add_counted(facts.marks, later.marks);
+  facts.highest = std::max(facts.highest, later.highest);
+}
+
+std::string describe_value(core::DType dtype, const CountedValues& counted) {
   return core::visit(dtype, [&]<class T>(std::type_identity<T>) {
-    std::uint64_t n = 0;
-    for (std::size_t i = 0; i < values.size() / sizeof(T); ++i) n += is_finite(load<T>(values, i)) ? 0 : 1;
-    return n;
+    using Number = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
+    return fmt::format("{}", load<Number>(counted.first, 0));
+  });
+}
+
+std::string describe_loss(core::DType dtype, const CountedValues& counted) {
+  return core::visit(dtype, [&]<class T>(std::type_identity<T>) -> std::string {
+    if constexpr (may_lose<T>) {
+      const T value = load<T>(counted.first, 0);
+      const auto narrow = static_cast<float>(value);
+      const auto wide = static_cast<long double>(value);
+      return std::isinf(narrow) ? fmt::format("{} (as float32 {})", value, narrow)
+                                : fmt::format("{:.0f} (as float32 {:.0f})", wide, narrow);
+    } else {
+      return "";
+    }
   });
 }
 

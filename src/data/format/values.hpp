@@ -1,10 +1,13 @@
-// What can be wrong with values that are stored right: NaN and infinity, labels without a class.
+// What can be wrong with values that are stored right: NaN and infinity, numbers that float32 lacks, labels without a
+// class.
 // Invariant: looks at the bytes as they are stored, at any alignment.
-// Used by data/write/pack and data/read/verify.
+// Used by data/write/ and data/read/verify.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,8 +17,30 @@
 
 namespace lockstep::data {
 
-/// Values that are NaN or infinite.
-[[nodiscard]] std::uint64_t count_not_finite(core::DType dtype, std::span<const std::byte> values) noexcept;
+/// Numbers of some kind among others.
+struct CountedValues {
+  std::uint64_t n = 0;
+  std::array<std::byte, 8> first{};  ///< as it is stored
+};
+
+/// What is seen of many values, in a form that can be sent.
+struct ValueFacts {
+  std::uint64_t n_values = 0;
+  std::uint64_t n_not_finite = 0;  ///< NaN or infinite
+  CountedValues rounded{};         ///< whole numbers that float32 does not hold
+  CountedValues beyond{};          ///< finite ones that are infinite as float32
+  CountedValues marks{};           ///< -999, -9999 and such, by which many programs mark what is missing
+  double highest = -std::numeric_limits<double>::infinity();  ///< of the finite ones
+};
+
+/// What `values` add to `facts`.
+void add_values(core::DType dtype, std::span<const std::byte> values, ValueFacts& facts) noexcept;
+void add(ValueFacts& facts, const ValueFacts& later) noexcept;
+
+/// "-9999"
+[[nodiscard]] std::string describe_value(core::DType dtype, const CountedValues& counted);
+/// "16777217 (as float32 16777216)"
+[[nodiscard]] std::string describe_loss(core::DType dtype, const CountedValues& counted);
 
 struct BadLabel {
   std::uint64_t sample = 0;  ///< of those given

@@ -14,11 +14,16 @@ namespace lockstep::data {
 
 /// What a file has beyond 8 bits of gray or colour, the right way up.
 struct ImageFacts {
-  int orientation = 1;        ///< of EXIF: 1 to 8, 1 for as stored
-  bool has_alpha = false;     ///< left out
-  bool has_inks = false;      ///< CMYK, converted to colours
-  std::uint32_t white = 255;  ///< the value that became 255
-  std::uint32_t highest = 0;  ///< the highest there is; only if white is not 255
+  int orientation = 1;                 ///< of EXIF, else of XMP: 1 to 8, 1 for as stored
+  bool has_alpha = false;              ///< left out
+  bool has_inks = false;               ///< CMYK, converted to colours
+  bool has_profile = false;            ///< of ICC, not applied
+  bool has_gamma = false;              ///< not that of sRGB, not applied
+  bool has_fewer_bits = false;         ///< are significant than are stored
+  bool is_animated = false;            ///< the default picture is taken
+  bool has_other_orientation = false;  ///< of XMP beside that of EXIF
+  std::uint32_t white = 255;           ///< the value that became 255
+  std::uint32_t highest = 0;           ///< the highest there is; only if white is not 255
 };
 
 struct Image {

@@ -6,7 +6,7 @@
 #include "core/error.hpp"
 #include "core/handle.hpp"
 #include "data/image/image_decoders.hpp"
-#include "data/image/image_orientation.hpp"
+#include "data/image/image_metadata.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -90,7 +90,8 @@ void decode_jpeg(std::span<const std::byte> file, const DecodeOptions& options, 
   }
   if (is_cmyk) convert_inverted_cmyk(image);
   convert_channels(image, options.channels);
-  image.facts = {.orientation = orientation_in_jpeg(file), .has_inks = is_cmyk};
+  image.facts = {.has_inks = is_cmyk};
+  look_into_jpeg(file, image.facts);
 }
 
 }  // namespace lockstep::data

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <png.h>
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstring>
 #include <string>
@@ -8,7 +9,7 @@
 
 #include "core/error.hpp"
 #include "data/image/image_decoders.hpp"
-#include "data/image/image_orientation.hpp"
+#include "data/image/image_metadata.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -46,7 +47,8 @@ class Reader {
     rows_.resize(image.height);
     for (std::uint64_t y = 0; y < image.height; ++y) rows_[y] = reinterpret_cast<png_bytep>(pixels + y * row_bytes);
     if (!read_rows()) fail();
-    image.facts = {.orientation = orientation_in_png(file_), .has_alpha = has_alpha_};
+    image.facts = facts_;
+    look_into_png(file_, image.facts);
     if (bytes == 1) return;
     image.facts.white = white;
     scale_to_white(wide, bytes, image);
@@ -69,12 +71,27 @@ class Reader {
     png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
     png_read_info(png_, info_);
     png_set_expand(png_);
-    has_alpha_ =
-        (png_get_color_type(png_, info_) & PNG_COLOR_MASK_ALPHA) != 0 || png_get_valid(png_, info_, PNG_INFO_tRNS) != 0;
+    note_facts();
     png_set_strip_alpha(png_);
     png_set_interlace_handling(png_);
     png_read_update_info(png_, info_);
     return true;
+  }
+
+  void note_facts() {
+    const auto has = [this](png_uint_32 chunk) { return png_get_valid(png_, info_, chunk) != 0; };
+    facts_.has_alpha = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_ALPHA) != 0 || has(PNG_INFO_tRNS);
+    facts_.has_profile = has(PNG_INFO_iCCP);
+    constexpr png_fixed_point gamma_of_srgb = 45455, tolerance = 500;
+    png_fixed_point gamma = gamma_of_srgb;
+    if (!facts_.has_profile && !has(PNG_INFO_sRGB)) png_get_gAMA_fixed(png_, info_, &gamma);
+    facts_.has_gamma = gamma < gamma_of_srgb - tolerance || gamma > gamma_of_srgb + tolerance;
+    png_color_8p bits = nullptr;
+    const int depth = png_get_color_type(png_, info_) == PNG_COLOR_TYPE_PALETTE ? 8 : png_get_bit_depth(png_, info_);
+    if (png_get_sBIT(png_, info_, &bits) == 0) return;
+    const bool is_gray = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) == 0;
+    const int fewest = is_gray ? bits->gray : std::min({bits->red, bits->green, bits->blue});
+    facts_.has_fewer_bits = fewest < depth;
   }
 
   // To the end of the file, so that every check sum has been seen.
@@ -89,7 +106,7 @@ class Reader {
   png_infop info_ = nullptr;
   std::span<const std::byte> file_;
   std::span<const std::byte> rest_;
-  bool has_alpha_ = false;
+  ImageFacts facts_{};
   std::vector<png_bytep> rows_;
   std::string reason_;
 };

@@ -226,6 +226,15 @@ class ArraySource final : public Source {
                             n)));
   }
 
+  // Names and texts are no classes.
+  void doubt_names(std::uint64_t n_used) {
+    constexpr std::uint64_t enough_to_doubt = 10;
+    std::uint64_t n_samples = 0;
+    for (const ArrayPair& pair : pairs_) n_samples += pair.y->n_rows();
+    if (n_used == n_samples && n_samples >= enough_to_doubt)
+      remarks_.push_back(warning("each sample has a class of its own: see that y is no name or number of the sample"));
+  }
+
   void name_classes(const std::vector<std::string>& words) {
     spec_.y = {.dtype = label_dtype(words.size()), .shape = {}};
     spec_.classes = words;
@@ -234,6 +243,7 @@ class ArraySource final : public Source {
       const auto at = std::lower_bound(spec_.classes.begin(), spec_.classes.end(), word);
       sorted_.push_back(static_cast<std::uint64_t>(at - spec_.classes.begin()));
     }
+    doubt_names(words.size());
     constexpr std::size_t most_shown = 10;
     const auto shown = std::span{std::as_const(spec_.classes)}.first(std::min(most_shown, words.size()));
     remarks_.push_back(
@@ -255,12 +265,14 @@ class ArraySource final : public Source {
     spec_.classes = numbered_classes(n_classes);
     if (least_classes == 0)
       remarks_.push_back(
-          assumed(fmt::format("labels: whole numbers up to {} taken as {} classes; --no-classes keeps them as "
-                              "numbers",
-                              n_classes - 1, n_classes)));
+          assumed(fmt::format("labels: whole numbers up to {} taken as {} class{}; --no-classes keeps them as numbers",
+                              n_classes - 1, n_classes, n_classes == 1 ? "" : "es")));
     const auto n_used = static_cast<std::uint64_t>(std::count(labels.is_used.begin(), labels.is_used.end(), true));
     if (n_used < n_classes)
-      remarks_.push_back(warning(fmt::format("{} of {} classes have no sample", n_classes - n_used, n_classes)));
+      remarks_.push_back(warning(fmt::format("{} of {} classes {} no sample", n_classes - n_used, n_classes,
+                                             n_classes - n_used == 1 ? "has" : "have")));
+    doubt_names(n_used);
+    if (n_used == 1) remarks_.push_back(warning("all samples are of one class"));
   }
 
   /// Reads the integers of the file and stores them in the type of the spec.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "data/format/names.hpp"
 #include "data/importers/arrays.hpp"
 #include "data/importers/csv_columns.hpp"
+#include "data/importers/csv_doubts.hpp"
 #include "data/importers/importers.hpp"
 #include "data/importers/text.hpp"
 #include "data/importers/words.hpp"
@@ -23,13 +25,7 @@ namespace {
 constexpr std::int64_t largest_class = 65535;
 constexpr std::uint64_t piece_rows = 4096;
 constexpr char line_end = '\n';
-
-/// What is seen of a column of x, or of y, while it is read.
-struct Seen {
-  std::optional<float> first{};  ///< its rows are this, one more, ...
-  std::uint64_t n_rounded = 0;   ///< whole numbers that float32 does not hold
-  std::string rounded{};         ///< the first of them
-};
+constexpr std::array<std::string_view, 3> separators{",", ";", "\t"};
 
 void append_line(SpoolWriter& spool, const std::string& line) {
   spool.append(std::as_bytes(std::span{line}));
@@ -51,7 +47,8 @@ class CsvParser {
       : path_{path}, options_{options}, lines_{path}, are_classes_{!options.no_classes} {}
 
   std::unique_ptr<Source> parse() {
-    const auto first = lines_.next();
+    auto first = lines_.next();
+    if (first && take_separator(*first)) first = lines_.next();
     if (!first) fail("no lines", path_, "numbers in columns", "give a file with data");
     find_columns(*first);
     return make_source(take_spools(options_.spools, 4, [&] { return parse_rows(); }));
@@ -71,8 +68,13 @@ class CsvParser {
     Spool numbers = std::move(y).finish();
     for (const std::string& word : words_.list()) append_line(words, word);
     std::vector<Remark> found;
+    for (Remark& remark : remarks_on_columns(seen_, seen_y_, n_rows_, separator_ == ";"))
+      found.push_back(std::move(remark));
     Spool kept = leave_out_row_numbers(std::move(x).finish(), found);
-    remark_rounded(found);
+    if (n_numbers_ > 0)
+      found.push_back(
+          warning(fmt::format("y is taken as words, as that of the first row is: {} of {} {}, such as {}", n_numbers_,
+                              n_rows_, n_numbers_ == 1 ? "is a number" : "are numbers", number_)));
     for (Remark& remark : words_.remarks()) found.push_back(std::move(remark));
     if (!no_class_.empty())
       found.push_back(warning(fmt::format("y is taken as numbers, not as classes: {}, not a whole number from 0 to {}",
@@ -83,12 +85,36 @@ class CsvParser {
                        std::move(words).finish(), std::move(facts).finish());
   }
 
+  /// Whether it is Excel's line "sep=;", which says what separates the columns.
+  bool take_separator(std::string_view line) {
+    constexpr std::string_view before = "sep=";
+    if (!line.starts_with(before)) return false;
+    const auto named = std::ranges::find(separators, line.substr(before.size()));
+    if (named == separators.end()) return false;
+    separator_ = *named;
+    remarks_.push_back(note(fmt::format("line {} says that '{}' separates columns", lines_.number(), separator_)));
+    return true;
+  }
+
+  /// The one that is there most often, outside of quotes.
+  static std::string_view guess_separator(std::string_view line) {
+    std::array<std::size_t, separators.size()> n{};
+    bool is_quoted = false;
+    for (const char c : line) {
+      if (c == '"') is_quoted = !is_quoted;
+      const auto found = std::ranges::find(separators, std::string_view{&c, 1});
+      if (!is_quoted && found != separators.end()) ++n[static_cast<std::size_t>(found - separators.begin())];
+    }
+    return separators[static_cast<std::size_t>(std::ranges::max_element(n) - n.begin())];
+  }
+
   void find_columns(std::string_view line) {
-    separator_ = line.find(',') != std::string_view::npos ? "," : line.find(';') != std::string_view::npos ? ";" : "\t";
+    if (separator_.empty()) separator_ = guess_separator(line);
     split(line);
     n_columns_ = fields_.size();
     if (n_columns_ < 2)
-      fail("one column", lines_.place(), "x and y, separated by ',', ';' or a tab", "check that it is a CSV file");
+      fail("one column", lines_.place(), "x and y, separated by ',', ';' or a tab",
+           line.starts_with('#') ? "remove comment lines" : "check that it is a CSV file");
     if (options_.has_header)
       for (const std::string_view name : fields_.all) names_.push_back(composed(name));
     columns_ = select_columns(options_, names_, n_columns_);
@@ -104,7 +130,8 @@ class CsvParser {
     if (std::find(columns_.x.begin(), columns_.x.end(), columns_.y) != columns_.x.end())
       remarks_.push_back(warning(fmt::format("column {} is y and also in x: a model sees the answer", columns_.y)));
     row_.resize(columns_.x.size());
-    seen_.resize(columns_.x.size());
+    for (const std::size_t column : columns_.x) seen_.push_back({.shown = shown(column)});
+    seen_y_.shown = shown(columns_.y);
   }
 
   void split(std::string_view line) {
@@ -113,17 +140,17 @@ class CsvParser {
            "fields that are quoted as a whole, or not at all", "correct the line");
     if (n_columns_ != 0 && fields_.size() != n_columns_)
       fail(fmt::format("{} columns", fields_.size()), lines_.place(),
-           fmt::format("{}, as in the first line", n_columns_), "correct the line");
+           fmt::format("{}, as in the first line", n_columns_),
+           fields_.size() == n_columns_ + 1 && fields_.all.back().empty()
+               ? "take off the separator that the line ends in"
+               : "correct the line");
   }
 
   void add_row(SpoolWriter& x, SpoolWriter& y) {
-    for (std::size_t i = 0; i < row_.size(); ++i) {
-      row_[i] = number(columns_.x[i], seen_[i]);
-      if (n_rows_ == 0) seen_[i].first = row_[i];
-      if (seen_[i].first && row_[i] != *seen_[i].first + static_cast<float>(n_rows_)) seen_[i].first.reset();
-    }
+    for (std::size_t i = 0; i < row_.size(); ++i) row_[i] = number(columns_.x[i], seen_[i]);
     const std::string_view label = fields_[columns_.y];
     if (n_rows_ == 0) are_words_ = are_classes_ && !label.empty() && !parse_float(label);
+    if (are_words_ && is_number_somewhere(label) && n_numbers_++ == 0) number_ = in_quotes(label);
     const float target =
         are_words_ ? words_.number(label, [&] { return place(columns_.y); }) : number(columns_.y, seen_y_);
     if (are_classes_ && !are_words_) {
@@ -131,29 +158,42 @@ class CsvParser {
       are_classes_ = number && *number >= 0 && *number <= largest_class;
       if (!are_classes_) no_class_ = fmt::format("line {} has {}", lines_.number(), in_quotes(label));
     }
+    for (std::size_t i = 0; i < row_.size(); ++i) seen_[i].is_y = seen_[i].is_y && !are_words_ && row_[i] == target;
     x.append(std::as_bytes(std::span{row_}));
     y.append(std::as_bytes(std::span{&target, 1}));
     ++n_rows_;
   }
 
-  float number(std::size_t column, Seen& seen) const {
+  float number(std::size_t column, ColumnFacts& seen) const {
     if (const auto value = parse_float(fields_[column])) {
-      if (is_rounded_whole(fields_[column], *value) && seen.n_rounded++ == 0)
-        seen.rounded = fmt::format("{} became {:.0f} (line {}, column {}{})", in_quotes(fields_[column]), *value,
-                                   lines_.number(), column, name_of(column));
+      seen.add(fields_[column], *value, n_rows_, lines_.number());
       return *value;
     }
     fail(fmt::format("{} is not a number", in_quotes(fields_[column])), place(column), "a number that float32 can hold",
-         n_rows_ == 0 && !options_.has_header                  ? "leave out --no-header if these are names"
-         : fields_[column].find(',') != std::string_view::npos ? "write numbers with a decimal point, 1.5 for 1,5"
+         n_rows_ == 0 && !options_.has_header ? "leave out --no-header if these are names"
+         : fields_[column].empty() && column + 1 == n_columns_ && (names_.empty() || names_[column].empty())
+             ? "remove the separator at the end of lines, or choose another --y-column"
+         : fields_[column].find(',') != std::string_view::npos
+             ? "write numbers with a decimal point and nothing else, 1.5 for 1,5 and 1000 for 1,000"
          : column == columns_.y && options_.no_classes
              ? "leave out --no-classes, as words are classes; or choose another --y-column"
              : "correct it, leave the line out, or choose other columns (\"nan\" is accepted, but a network that meets "
                "it learns nothing)");
   }
 
+  /// With a decimal comma, too.
+  static bool is_number_somewhere(std::string_view label) {
+    std::string text{label};
+    std::ranges::replace(text, ',', '.');
+    return parse_float(text).has_value();
+  }
+
   [[nodiscard]] std::string place(std::size_t column) const {
-    return fmt::format("{}, column {}{}", lines_.place(), column, name_of(column));
+    return fmt::format("{}, {}", lines_.place(), shown(column));
+  }
+
+  [[nodiscard]] std::string shown(std::size_t column) const {
+    return fmt::format("column {}{}", column, name_of(column));
   }
 
   [[nodiscard]] std::string name_of(std::size_t column) const {
@@ -182,7 +222,7 @@ class CsvParser {
             warning(fmt::format("{} is taken as a feature, though it has no name: if it is an index, "
                                 "leave it out by --x-columns",
                                 shown)));
-      else if (is_index && n_rows_ >= enough_to_doubt)
+      else if (seen_[i].first && n_rows_ >= enough_to_doubt)
         remarks.push_back(warning(
             fmt::format("{} numbers the rows from {:.0f} on: if it is not a feature, leave it out by --x-columns",
                         shown, *seen_[i].first)));
@@ -216,24 +256,10 @@ class CsvParser {
         for (const std::size_t i : kept) narrow_piece.push_back(piece[row + i]);
       narrow.append(std::as_bytes(std::span{narrow_piece}));
     }
-    std::vector<Seen> seen;
+    std::vector<ColumnFacts> seen;
     for (const std::size_t i : kept) seen.push_back(std::move(seen_[i]));
     seen_ = std::move(seen);
     return std::move(narrow).finish();
-  }
-
-  void remark_rounded(std::vector<Remark>& remarks) const {
-    const auto remark = [&](const char* name, std::uint64_t n, const std::string& first) {
-      if (n == 0) return;
-      remarks.push_back(
-          changed(fmt::format("{} whole number{} of {} {} rounded, as float32 cannot hold {}: {}", n, n == 1 ? "" : "s",
-                              name, n == 1 ? "is" : "are", n == 1 ? "it" : "them", first)));
-    };
-    std::uint64_t n = 0;
-    for (const Seen& seen : seen_) n += seen.n_rounded;
-    const auto first = std::ranges::find_if(seen_, [](const Seen& seen) { return seen.n_rounded > 0; });
-    remark("x", n, first != seen_.end() ? first->rounded : "");
-    remark("y", seen_y_.n_rounded, seen_y_.rounded);
   }
 
   /// The sizes of the spools tell how many rows and columns there are, and whether labels are classes.
@@ -279,20 +305,22 @@ class CsvParser {
   std::string path_;
   ImportOptions options_;
   LineReader lines_;
-  std::string_view separator_ = ",";
+  std::string_view separator_{};
   std::size_t n_columns_ = 0;
   std::vector<std::string> names_{};
   std::vector<Remark> remarks_{};
   CsvColumns columns_{};
   Fields fields_{};
   std::vector<float> row_{};
-  std::vector<Seen> seen_{};  ///< of each column of x
-  Seen seen_y_{};
+  std::vector<ColumnFacts> seen_{};  ///< of each column of x
+  ColumnFacts seen_y_{};
   std::uint64_t n_rows_ = 0;
   bool are_classes_;
   bool are_words_ = false;
   WordList words_{};
   std::string no_class_{};
+  std::uint64_t n_numbers_ = 0;  ///< among words
+  std::string number_{};         ///< the first of them
 };
 
 }  // namespace

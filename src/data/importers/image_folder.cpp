@@ -29,6 +29,9 @@ bool is_image_name(std::string_view name) {
          });
 }
 
+/// Also what macOS adds to zip archives.
+bool is_hidden_name(std::string_view name) { return name.front() == '.' || name == "__MACOSX"; }
+
 /// The entries of one folder, each list sorted. Hidden entries are skipped.
 struct Listing {
   std::vector<std::string> folders{};
@@ -39,6 +42,7 @@ class Scan {
  public:
   explicit Scan(std::string root) : root_{std::move(root)} {
     while (root_.size() > 1 && root_.ends_with('/')) root_.pop_back();
+    result_.root = root_;
   }
 
   ImageFolder run() {
@@ -68,7 +72,7 @@ class Scan {
     std::error_code error, unreadable;
     for (fs::directory_iterator entry{path, error}, end; !error && entry != end; entry.increment(error)) {
       std::string name = entry->path().filename().string();
-      if (name.front() != '.' && entry->is_directory(unreadable)) names.push_back(std::move(name));
+      if (!is_hidden_name(name) && entry->is_directory(unreadable)) names.push_back(std::move(name));
     }
     return names;
   }
@@ -79,7 +83,7 @@ class Scan {
     for (fs::directory_iterator entry{folder, error}, end; !error && entry != end; entry.increment(error)) {
       std::string name = entry->path().filename().string();
       std::error_code unreadable;
-      if (name.front() == '.') continue;
+      if (is_hidden_name(name)) continue;
       if (entry->is_directory(unreadable)) {
         listing.folders.push_back(std::move(name));
       } else if (is_image_name(name)) {
@@ -113,7 +117,7 @@ class Scan {
     for (fs::recursive_directory_iterator entry{folder, options, error}, end; !error && entry != end;
          entry.increment(error)) {
       std::error_code unreadable;
-      const bool is_hidden = entry->path().filename().string().front() == '.';
+      const bool is_hidden = is_hidden_name(entry->path().filename().string());
       if (!fs::is_directory(entry->symlink_status(unreadable))) {
         if (!is_hidden) ignore(entry->path().string());
       } else if (is_hidden) {
@@ -197,7 +201,10 @@ class Scan {
       core::fail_usage({.what = "a class without an image",
                         .where = folder,
                         .expected = "files that end in .jpg, .jpeg, .png, .ppm or .pgm",
-                        .fix = "remove the folder, or put the images of its class into it"});
+                        .fix = listing.folders.empty()
+                                   ? "remove the folder, or put the images of its class into it"
+                                   : "put the images of a class right into its folder; folders of splits are called "
+                                     "train, val and test"});
     }
     for (const std::string& name : listing.folders) ignore_tree(folder + "/" + name);
     images.add_class(std::move(folder), listing.images);
@@ -209,19 +216,21 @@ class Scan {
     const auto [folders, present] = list(image_folder);
     for (const std::string& name : folders) ignore_tree(image_folder + "/" + name);
     const std::string text = io::read_text(annotations);
+    const std::map<std::string, std::string> by_name = by_composed_name(present, image_folder);
     std::map<std::string, std::vector<std::string>> by_class;
     std::vector<std::string> listed;
     for (std::size_t begin = 0, line = 1; begin < text.size(); ++line) {
       const std::size_t end = std::min(text.find('\n', begin), text.size());
-      auto [file, word] = parse_annotation(std::string_view{text}.substr(begin, end - begin), annotations, line);
-      if (!std::binary_search(present.begin(), present.end(), file)) {
-        core::fail_usage({.what = fmt::format("no image '{}', which line {} names", file, line),
+      const auto [name, word] = parse_annotation(std::string_view{text}.substr(begin, end - begin), annotations, line);
+      const auto image = by_name.find(composed(name));
+      if (image == by_name.end()) {
+        core::fail_usage({.what = fmt::format("no image '{}', which line {} names", name, line),
                           .where = annotations,
                           .expected = "every file of the first column in " + image_folder,
                           .fix = "put the file there, or remove the line"});
       }
-      by_class[composed(word)].push_back(file);
-      listed.push_back(std::move(file));
+      by_class[composed(word)].push_back(image->second);
+      listed.push_back(image->second);
       begin = end + 1;
     }
     check_annotated(present, std::move(listed), annotations);
@@ -232,6 +241,22 @@ class Scan {
       classes.push_back(name);
     }
     return classes;
+  }
+
+  /// Of images by their names in the composed form of Unicode.
+  static std::map<std::string, std::string> by_composed_name(const std::vector<std::string>& names,
+                                                             const std::string& folder) {
+    std::map<std::string, std::string> files;
+    for (const std::string& name : names) {
+      const auto [twin, is_new] = files.emplace(composed(name), name);
+      if (is_new) continue;
+      core::fail_usage(
+          {.what = fmt::format("two images '{}', whose names differ in their form of Unicode only", twin->first),
+           .where = folder,
+           .expected = "one, as the annotations name it",
+           .fix = "rename or remove one of them; ls -b shows the names byte by byte"});
+    }
+    return files;
   }
 
   static std::pair<std::string, std::string> parse_annotation(std::string_view line, const std::string& path,

@@ -33,6 +33,7 @@ class ImageList {
 };
 
 struct ImageFolder {
+  std::string root{};  ///< without a slash at its end, as paths of images begin
   std::vector<std::string> classes{};
   std::vector<ImageList> splits{};  ///< "train", and "val" and "test" if there are
   std::uint64_t n_ignored = 0;      ///< files that are not images of a class, by name or place

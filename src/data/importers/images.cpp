@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/suggest.hpp"
 #include "data/format/label.hpp"
+#include "data/format/names.hpp"
 #include "data/image/image.hpp"
 #include "data/importers/image_folder.hpp"
 #include "data/importers/importers.hpp"
@@ -59,16 +62,26 @@ struct Treatment {
   std::string_view text;
 };
 
-constexpr std::array<Treatment, 4> treatments{{
+constexpr std::array<Treatment, 9> treatments{{
     {[](const ImageFacts& facts) { return facts.orientation != 1; }, Remark::Kind::changed,
-     "turned upright by their EXIF orientation; --keep-orientation takes pixels as stored"},
+     "turned upright by their EXIF or XMP orientation; --keep-orientation takes pixels as stored"},
     {[](const ImageFacts& facts) { return facts.white != 255; }, Remark::Kind::changed,
      "scaled to 8 bits from another depth: their white becomes 255"},
     {[](const ImageFacts& facts) { return facts.has_alpha; }, Remark::Kind::left_out,
      "with transparency: it is left out, colours stay as stored"},
     {[](const ImageFacts& facts) { return facts.has_inks; }, Remark::Kind::changed, "converted from CMYK to RGB"},
+    {[](const ImageFacts& facts) { return facts.has_profile; }, Remark::Kind::left_out,
+     "with a colour profile (ICC): it is not applied, colours stay as stored"},
+    {[](const ImageFacts& facts) { return facts.has_gamma; }, Remark::Kind::left_out,
+     "with a gamma other than that of sRGB: it is not applied, colours stay as stored"},
+    {[](const ImageFacts& facts) { return facts.has_fewer_bits; }, Remark::Kind::note,
+     "with fewer significant bits than are stored (sBIT): values stay as stored"},
+    {[](const ImageFacts& facts) { return facts.is_animated; }, Remark::Kind::left_out,
+     "with an animation (APNG): the picture for programs without animation is taken alone"},
+    {[](const ImageFacts& facts) { return facts.has_other_orientation; }, Remark::Kind::note,
+     "whose orientation differs in EXIF and XMP: that of EXIF is taken"},
 }};
-static_assert(treatments.size() <= Tally{}.size());
+static_assert(treatments.size() <= std::tuple_size_v<Tally>);
 
 /// Memory of one thread, kept from image to image: fresh memory costs as much as a third of the decoding.
 struct Decoder {
@@ -119,9 +132,14 @@ class ImagesSource final : public Source {
   std::vector<std::byte> read_encoded(std::size_t split, std::uint64_t index, std::span<std::byte> y) override {
     const ImageList& list = folder_.splits.at(split);
     load(list.path(index), index);
-    count_treatments();
+    count_treatments(split, index);
     store_label(list.label(index), y);
     return decoder().file;
+  }
+
+  /// The file, within the folder.
+  [[nodiscard]] std::string name_of(std::size_t split, std::uint64_t index) const override {
+    return folder_.splits.at(split).path(index).substr(folder_.root.size() + 1);
   }
 
   [[nodiscard]] std::vector<Remark> remarks() const override {
@@ -133,6 +151,7 @@ class ImagesSource final : public Source {
     }
     if (folder_.is_val_from_test)
       remarks.push_back(assumed("there is no folder val: the images of test are the split val"));
+    doubt_class_names(remarks);
     return remarks;
   }
 
@@ -141,17 +160,33 @@ class ImagesSource final : public Source {
   [[nodiscard]] std::vector<Remark> remarks_on(const Tally& all) const override {
     std::vector<Remark> remarks;
     for (std::size_t i = 0; i < treatments.size(); ++i) {
-      if (all[i] == 0) continue;
-      remarks.push_back(
-          {treatments[i].kind, fmt::format("{} image{} {}", all[i], all[i] == 1 ? "" : "s", treatments[i].text)});
+      const auto& [n, split, index] = all[i];
+      if (n == 0) continue;
+      const std::string images = fmt::format("{} image{}", n, n == 1 ? "" : "s");
+      const std::string example = fmt::format("{}{}", n == 1 ? "it is " : "the first is ", name_of(split, index));
+      remarks.push_back({treatments[i].kind, fmt::format("{} {} ({})", images, treatments[i].text, example)});
       if (i == 0 && options_.keep_orientation)
-        remarks.back() = left_out(fmt::format("the EXIF orientation of {} image{}, as --keep-orientation asks", all[i],
-                                              all[i] == 1 ? "" : "s"));
+        remarks.back() =
+            left_out(fmt::format("the orientation of {}, as --keep-orientation asks ({})", images, example));
     }
     return remarks;
   }
 
  private:
+  // Where images are in no folder of a class, folders of splits and of other content look like one.
+  void doubt_class_names(std::vector<Remark>& remarks) const {
+    constexpr std::array<std::string_view, 14> others{"train", "training", "val",    "valid",      "validation",
+                                                      "test",  "testing",  "eval",   "dev",        "images",
+                                                      "imgs",  "masks",    "labels", "annotations"};
+    std::vector<std::string> found;
+    for (const std::string& name : folder_.classes)
+      if (std::ranges::find(others, without_slips(name)) != others.end()) found.push_back(name);
+    if (found.size() > 1)
+      remarks.push_back(warning(fmt::format(
+          "classes are called {}, as folders of another kind are: each split needs a folder per class with its images",
+          core::join(found))));
+  }
+
   [[nodiscard]] std::uint64_t channels() const noexcept { return options_.gray ? 1 : 3; }
 
   void check_options() const {
@@ -168,7 +203,7 @@ class ImagesSource final : public Source {
     const ImageList& list = folder_.splits.at(split);
     const std::string path = list.path(index);
     place(load(path, index), path, x);
-    count_treatments();
+    count_treatments(split, index);
     store_label(list.label(index), y);
   }
 
@@ -204,9 +239,10 @@ class ImagesSource final : public Source {
   }
 
   // Of the image that this thread has loaded.
-  static void count_treatments() {
+  static void count_treatments(std::size_t split, std::uint64_t index) {
     Decoder& kept = decoder();
-    for (std::size_t i = 0; i < treatments.size(); ++i) kept.tally[i] += treatments[i].has(kept.image.facts) ? 1 : 0;
+    for (std::size_t i = 0; i < treatments.size(); ++i)
+      if (treatments[i].has(kept.image.facts)) add(kept.tally[i], {.n = 1, .split = split, .index = index});
   }
 
   // Of the first that can be decoded: a damaged one may be meant to be skipped.

@@ -114,11 +114,12 @@ class RatingParser {
 class MovieLensSource final : public Source {
  public:
   MovieLensSource(const std::string& path, SharedSpools* spools)
-      : spools_{take_spools(spools, 3, [&] { return collect(path); })}, ratings_{spools_[0]} {
+      : spools_{take_spools(spools, 4, [&] { return collect(path); })}, ratings_{spools_[0]} {
     spec_.x = {core::DType::int32, {2}};
     spec_.y = {core::DType::float32, {}};
     users_.load(spools_[1]);
     items_.load(spools_[2]);
+    spools_[3].read_at(0, std::as_writable_bytes(std::span{&range_, 1}));
     const std::size_t most = std::max(users_.by_number().size(), items_.by_number().size());
     if (n_ratings() == 0 || most > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
       core::fail_usage({.what = fmt::format("{} ratings, {} different ids", n_ratings(), most),
@@ -145,29 +146,45 @@ class MovieLensSource final : public Source {
     }
   }
 
+  [[nodiscard]] std::string name_of(std::size_t /*split*/, std::uint64_t index) const override {
+    Rating rating{};
+    ratings_.read_at(index * sizeof rating, std::as_writable_bytes(std::span{&rating, 1}));
+    return fmt::format("rating {} (user {}, item {})", index, rating.user, rating.item);
+  }
+
   [[nodiscard]] std::vector<ExtraFile> extra_files() override {
     return {{std::string{ids_file_name}, {{"user", users_.by_number()}, {"item", items_.by_number()}}}};
   }
 
   [[nodiscard]] std::vector<Remark> remarks() const override {
-    return {note(fmt::format("{} users and {} items", users_.by_number().size(), items_.by_number().size()))};
+    return {note(fmt::format("{} users and {} items, ratings from {} to {}", users_.by_number().size(),
+                             items_.by_number().size(), range_.least, range_.most))};
   }
 
  private:
   [[nodiscard]] std::uint64_t n_ratings() const noexcept { return ratings_.size() / sizeof(Rating); }
 
-  /// Ratings, users, items.
+  struct Range {
+    float least = std::numeric_limits<float>::max();
+    float most = std::numeric_limits<float>::lowest();
+  };
+
+  /// Ratings, users, items, and the range of the ratings.
   std::vector<Spool> collect(const std::string& path) {
     RatingParser parser{path};
     SpoolWriter spool;
     for (Rating rating{}; parser.next(rating);) {
       users_.add(rating.user);
       items_.add(rating.item);
+      range_ = {std::min(range_.least, rating.value), std::max(range_.most, rating.value)};
       spool.append(std::as_bytes(std::span{&rating, 1}));
     }
-    return make_spools(std::move(spool).finish(), users_.sort(), items_.sort());
+    SpoolWriter range;
+    range.append(std::as_bytes(std::span{&range_, 1}));
+    return make_spools(std::move(spool).finish(), users_.sort(), items_.sort(), std::move(range).finish());
   }
 
+  Range range_{};
   Ids users_{};
   Ids items_{};
   std::vector<Spool> spools_;

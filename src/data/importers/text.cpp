@@ -69,9 +69,19 @@ std::optional<std::string_view> LineReader::next() {
   for (;;) {
     const auto line = next_raw();
     if (!line) return std::nullopt;
-    ++number_;
+    if (++number_ == 1) check_line_ends(*line);
     if (!trim(*line).empty()) return line->back() == '\r' ? line->substr(0, line->size() - 1) : *line;
   }
+}
+
+/// Of old Macs, and of programs that take their ways.
+void LineReader::check_line_ends(std::string_view first) const {
+  const std::size_t at = first.find('\r');
+  if (at == std::string_view::npos || at + 1 >= first.size() || first[at + 1] == '\r') return;
+  core::fail_usage({.what = "lines end in a carriage return (CR) alone",
+                    .where = place(),
+                    .expected = "lines that end in LF or CRLF",
+                    .fix = "write it again: tr '\\r' '\\n' < FILE"});
 }
 
 std::string LineReader::place() const { return fmt::format("{}, line {}", path_, number_); }

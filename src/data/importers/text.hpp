@@ -21,7 +21,7 @@ class LineReader {
   explicit LineReader(const std::string& path);
 
   /// The next line without its end, valid until the next call; nothing at the end of the file. core::Error (usage) for
-  /// lines above 64 MiB.
+  /// lines above 64 MiB, and those that end in CR alone.
   [[nodiscard]] std::optional<std::string_view> next();
   /// Of the line last given, from 1 on, as an editor counts.
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
@@ -32,6 +32,7 @@ class LineReader {
   [[nodiscard]] std::optional<std::string_view> next_raw();
   bool refill();
   void check_encoding() const;
+  void check_line_ends(std::string_view first) const;
 
   std::string path_;
   std::unique_ptr<ByteStream> stream_;

@@ -14,7 +14,7 @@
 
 #include "core/error.hpp"
 #include "core/pending.hpp"
-#include "data/format/names.hpp"
+#include "data/write/doubts.hpp"
 #include "data/write/pack_pass.hpp"
 #include "data/write/pack_plan.hpp"
 #include "io/digest.hpp"
@@ -128,18 +128,6 @@ void add_once(std::vector<std::string>& lines, std::string line) {
   if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
 }
 
-std::vector<Remark> remarks_on_twins(const std::vector<std::string>& classes) {
-  std::map<std::string, std::string> seen;
-  std::vector<Remark> remarks;
-  for (const std::string& name : classes) {
-    const auto [twin, is_new] = seen.emplace(without_slips(name), name);
-    if (!is_new)
-      remarks.push_back(warning(fmt::format(
-          "the classes '{}' and '{}' differ only by case, blanks or invisible characters", twin->second, name)));
-  }
-  return remarks;
-}
-
 ExtraEntry write_extra(const std::string& folder, const ExtraFile& extra) {
   const std::string path = fmt::format("{}/{}", folder, extra.name);
   io::Hdf5File file = io::Hdf5File::create(path);
@@ -155,7 +143,7 @@ ExtraEntry write_extra(const std::string& folder, const ExtraFile& extra) {
 class Packing {
  public:
   Packing(Source& source, const PackOptions& options, const runtime::Communicator& world, const PackProgress& progress)
-      : world_{world}, progress_{progress}, job_{source, options, {}, {}} {}
+      : world_{world}, progress_{progress}, job_{source, options, {}, {}, 0} {}
 
   PackResult run() {
     prepare();
@@ -178,17 +166,19 @@ class Packing {
   [[nodiscard]] std::string room_needed() const;
   Manifest make_manifest() const;
   void remove_leftovers() const;
-  std::vector<Remark> remarks() const;
-  std::vector<Remark> value_remarks() const;
+  std::vector<Remark> remarks();
+  SetFacts collect_facts();
 
   const runtime::Communicator& world_;
   PackProgress progress_;
   PackJob job_;
   std::optional<PackPlan> plan_;
-  std::optional<core::PendingFolder> pending_;                             ///< on rank 0
-  std::vector<BadRecord> bad_;                                             ///< left out
-  std::vector<BadRecord> found_bad_;                                       ///< in the last pass
-  std::map<std::pair<std::uint64_t, std::uint64_t>, ShardRecord> shards_;  ///< on rank 0, by split and number
+  std::optional<core::PendingFolder> pending_;               ///< on rank 0
+  std::vector<BadRecord> bad_;                               ///< left out
+  std::vector<BadRecord> found_bad_;                         ///< in the last pass
+  using ShardKey = std::pair<std::uint64_t, std::uint64_t>;  ///< split and number
+  std::map<ShardKey, ShardRecord> shards_;                   ///< on rank 0
+  std::map<ShardKey, std::vector<SampleDigest>> digests_;    ///< likewise
 };
 
 // Collective.
@@ -204,6 +194,9 @@ void Packing::prepare() {
     job_.layout = make_layout(job_.source.spec(), options.shard_bytes.value, options.chunk_bytes.value, options.filter,
                               options.level, encoded_bytes);
     plan_.emplace(job_.source.splits(), options, job_.layout.shard_samples, bad_);
+    std::uint64_t n_samples = 0;
+    for (const OutputSplit& split : plan_->splits()) n_samples += split.selection.n();
+    if (options.compares) job_.compared_one_in = compared_one_in(n_samples);
   });
   make_folder();
 }
@@ -248,7 +241,12 @@ bool Packing::pass(const std::vector<ShardTask>& tasks) {
     });
   });
   if (world_.any(mine.is_stopped)) return false;
-  for (const ShardRecord& record : gather_lists(world_, mine.shards)) shards_[{record.split, record.number}] = record;
+  for (const ShardRecord& record : gather_lists(world_, mine.shards)) {
+    shards_[{record.split, record.number}] = record;
+    digests_.erase({record.split, record.number});
+  }
+  for (const SampleDigest& sample : gather_lists(world_, mine.digests))
+    digests_[{sample.split, sample.shard}].push_back(sample);
   found_bad_ = share_bad(world_, mine.bad);
   return true;
 }
@@ -337,14 +335,16 @@ void Packing::remove_leftovers() const {
 }
 
 // On rank 0: of the source, and of what became of its samples.
-std::vector<Remark> Packing::remarks() const {
+std::vector<Remark> Packing::remarks() {
   std::vector<Remark> remarks = job_.source.remarks();
   Tally all{};
   for (const ShardTask& task : plan_->tasks()) add(all, shards_.at({task.split, task.place.number}).tally);
   const auto append = [&](std::vector<Remark> more) { remarks.insert(remarks.end(), more.begin(), more.end()); };
   append(job_.source.remarks_on(all));
-  append(remarks_on_twins(job_.source.spec().classes));
-  append(value_remarks());
+  append(remarks_on_classes(job_.source.spec().classes));
+  SetFacts facts = collect_facts();
+  append(remarks_on_values(facts));
+  if (job_.options.compares) append(remarks_on_samples(facts));
   if (!bad_.empty())
     append({left_out(fmt::format("{} damaged sample{}, as --skip-bad asks; the first is number {} of {}", bad_.size(),
                                  bad_.size() == 1 ? "" : "s", bad_.front().index,
@@ -352,24 +352,25 @@ std::vector<Remark> Packing::remarks() const {
   return remarks;
 }
 
-std::vector<Remark> Packing::value_remarks() const {
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> n_bad(plan_->splits().size());
+// On rank 0: of the shards of the last plan. Their digests are taken.
+SetFacts Packing::collect_facts() {
+  SetFacts facts{.spec = job_.source.spec(), .one_in = job_.compared_one_in};
+  for (const OutputSplit& split : plan_->splits())
+    facts.splits.push_back({split.name, split.selection.n(), {}, {}, {}});
   for (const ShardTask& task : plan_->tasks()) {
     const ShardRecord& record = shards_.at({task.split, task.place.number});
-    n_bad[task.split].first += record.n_not_finite_x;
-    n_bad[task.split].second += record.n_not_finite_y;
+    SplitFacts& split = facts.splits[task.split];
+    add(split.x, record.x);
+    add(split.y, record.y);
+    add(split.blank, record.blank);
+    std::vector<SampleDigest> digests = std::move(digests_[{task.split, task.place.number}]);
+    facts.digests.insert(facts.digests.end(), digests.begin(), digests.end());
   }
-  std::vector<Remark> remarks;
-  const auto remark = [&](const OutputSplit& split, std::string_view name, const ArraySpec& array, std::uint64_t n) {
-    if (n > 0)
-      remarks.push_back(warning(fmt::format("{}: {} of {} values of {} are NaN or infinite", split.name, n,
-                                            split.selection.n() * array.n_elements(), name)));
+  digests_.clear();
+  facts.name_of = [this](std::size_t split, std::uint64_t index) {
+    return job_.source.name_of(plan_->splits()[split].source, index);
   };
-  for (std::size_t i = 0; i < n_bad.size(); ++i) {
-    remark(plan_->splits()[i], "x", job_.source.spec().x, n_bad[i].first);
-    remark(plan_->splits()[i], "y", job_.source.spec().y, n_bad[i].second);
-  }
-  return remarks;
+  return facts;
 }
 
 }  // namespace

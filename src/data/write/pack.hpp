@@ -30,6 +30,7 @@ struct PackOptions {
   std::uint64_t seed = 1;
   bool shuffle = false;  ///< store in an order permuted by `seed` (for sources sorted by class)
   bool skip_bad = false;
+  bool compares = false;  ///< samples with one another: of what was made elsewhere, something may be twice
   /// Told of each write and sync of a shard, which it may let fail; null without faults.
   std::shared_ptr<runtime::Drill> drill{};
 };

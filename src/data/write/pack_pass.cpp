@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "data/format/values.hpp"
 #include "data/load/pipeline.hpp"
 
 namespace lockstep::data {
@@ -41,6 +40,11 @@ std::vector<Placed> runs_in_source_order(const OutputSplit& output, std::uint64_
   return placed;
 }
 
+// Where zeros alone are no pair of ids, and no single number.
+bool may_be_unwritten(const ArraySpec& x) {
+  return x.n_elements() > 1 && (x.shape.size() > 1 || core::is_floating(x.dtype));
+}
+
 }  // namespace
 
 PassResult PackPass::run(const std::vector<ShardTask>& tasks, std::size_t rank, std::size_t n_ranks) {
@@ -64,11 +68,14 @@ void PackPass::run_tasks(const std::vector<ShardTask>& tasks, std::size_t rank, 
 
 void PackPass::write_shard(const ShardTask& task) {
   ShardRecord record{.split = task.split, .number = task.place.number};
+  digests_.clear();
   std::optional<ShardWriter> writer;
   writer.emplace(job_.folder, task.place, job_.source.spec(), job_.layout);
   job_.source.spec().is_encoded() ? copy_encoded(task, writer, record) : copy_raw(task, writer, record);
   if (writer && !result_.is_stopped) tell_drill("sync");
-  if (writer && !result_.is_stopped) result_.shards.push_back(complete(record, writer->finish()));
+  if (!writer || result_.is_stopped) return;
+  result_.shards.push_back(complete(record, writer->finish()));
+  result_.digests.insert(result_.digests.end(), digests_.begin(), digests_.end());
 }
 
 // The next chunk is read while one is written, if the source has readers for it. Drops the writer at the first damaged
@@ -97,9 +104,9 @@ void PackPass::copy_raw(const ShardTask& task, std::optional<ShardWriter>& write
   while (!result_.is_stopped) {
     const auto taken = reading.take();
     if (!taken) return;
-    const std::uint64_t n = samples_of(taken->batch).n;
-    write_chunk(chunks[taken->slot], n, writer, record);
-    advance(n);
+    const Run samples = samples_of(taken->batch);
+    write_chunk(chunks[taken->slot], samples, writer, record);
+    advance(samples.n);
   }
 }
 
@@ -118,7 +125,7 @@ void PackPass::read_piece(std::size_t split, std::uint64_t chunk_first, Run part
   chunk.tallies[number] = job_.source.take_tally();
 }
 
-void PackPass::write_chunk(Chunk& chunk, std::uint64_t n, std::optional<ShardWriter>& writer, ShardRecord& record) {
+void PackPass::write_chunk(Chunk& chunk, Run samples, std::optional<ShardWriter>& writer, ShardRecord& record) {
   const SetSpec& spec = job_.source.spec();
   for (const std::vector<BadRecord>& bad : chunk.bad) {
     if (!bad.empty()) writer.reset();
@@ -126,10 +133,13 @@ void PackPass::write_chunk(Chunk& chunk, std::uint64_t n, std::optional<ShardWri
   }
   if (!writer) return;
   for (const Tally& tally : chunk.tallies) add(record.tally, tally);
-  const auto x = std::span{chunk.x}.first(n * spec.x.bytes());
-  const auto y = std::span{chunk.y}.first(n * spec.y.bytes());
-  record.n_not_finite_x += count_not_finite(spec.x.dtype, x);
-  record.n_not_finite_y += count_not_finite(spec.y.dtype, y);
+  const std::uint64_t x_bytes = spec.x.bytes(), y_bytes = spec.y.bytes();
+  const auto x = std::span{chunk.x}.first(samples.n * x_bytes);
+  const auto y = std::span{chunk.y}.first(samples.n * y_bytes);
+  add_values(spec.x.dtype, x, record.x);
+  add_values(spec.y.dtype, y, record.y);
+  for (std::uint64_t i = 0; i < samples.n; ++i)
+    look_at(samples.first + i, x.subspan(i * x_bytes, x_bytes), y.subspan(i * y_bytes, y_bytes), record);
   tell_drill("write");
   writer->append(x, y);
 }
@@ -152,7 +162,8 @@ void PackPass::copy_encoded_sample(std::size_t split, std::uint64_t position, st
   try {
     const std::vector<std::byte> image = job_.source.read_encoded(output.source, run.first, label_);
     check_labels(output.source, run.first, label_);
-    record.n_not_finite_y += count_not_finite(spec.y.dtype, label_);
+    add_values(spec.y.dtype, label_, record.y);
+    if (writer) look_at(position, image, label_, record);
     add(record.tally, job_.source.take_tally());
     if (writer) tell_drill("write");
     if (writer) writer->append_encoded(image, label_);
@@ -160,6 +171,21 @@ void PackPass::copy_encoded_sample(std::size_t split, std::uint64_t position, st
     note(output.source, run, bad, result_.bad);
     writer.reset();
   }
+}
+
+// The sample at `position` of the split, as it is stored.
+void PackPass::look_at(std::uint64_t position, std::span<const std::byte> x, std::span<const std::byte> y,
+                       ShardRecord& record) {
+  if (job_.compared_one_in == 0) return;
+  SampleDigest sample = digest_sample(x, y);
+  const bool is_blank = may_be_unwritten(job_.source.spec().x) &&
+                        std::ranges::all_of(x, [](std::byte value) { return value == std::byte{0}; });
+  if (!is_blank && !is_compared(sample, job_.compared_one_in)) return;
+  sample.index = plan_.splits()[record.split].run_at(position, 1).first;
+  sample.split = static_cast<std::uint32_t>(record.split);
+  sample.shard = static_cast<std::uint32_t>(record.number);
+  if (is_blank) add(record.blank, {.n = 1, .first = sample.index});
+  if (is_compared(sample, job_.compared_one_in)) digests_.push_back(sample);
 }
 
 void PackPass::tell_drill(std::string_view place) const {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/write/doubts.hpp"
 #include "data/write/pack.hpp"
 #include "data/write/pack_plan.hpp"
 #include "data/write/stop_flag.hpp"
@@ -26,14 +27,16 @@ struct ShardRecord {
   std::array<char, 32> digest{};
   io::Extent index{};
   std::uint64_t index_crc = 0;
-  std::uint64_t n_not_finite_x = 0;
-  std::uint64_t n_not_finite_y = 0;
+  ValueFacts x{};
+  ValueFacts y{};
+  CountedSamples blank{};
   Tally tally{};
 };
 
 struct PassResult {
   std::vector<ShardRecord> shards{};
-  std::vector<BadRecord> bad{};  ///< their shards are not among `shards`
+  std::vector<SampleDigest> digests{};  ///< of the samples of `shards` that are compared
+  std::vector<BadRecord> bad{};         ///< their shards are not among `shards`
   bool is_stopped = false;
 };
 
@@ -43,6 +46,7 @@ struct PackJob {
   const PackOptions& options;
   ShardLayout layout;
   std::string folder;
+  std::uint64_t compared_one_in = 0;  ///< 0: none is compared
 };
 
 class PackPass {
@@ -65,7 +69,7 @@ class PackPass {
   void write_shard(const ShardTask& task);
   void copy_raw(const ShardTask& task, std::optional<ShardWriter>& writer, ShardRecord& record);
   void read_piece(std::size_t split, std::uint64_t chunk_first, Run part, Chunk& chunk, std::uint64_t number);
-  void write_chunk(Chunk& chunk, std::uint64_t n, std::optional<ShardWriter>& writer, ShardRecord& record);
+  void write_chunk(Chunk& chunk, Run samples, std::optional<ShardWriter>& writer, ShardRecord& record);
   void copy_encoded(const ShardTask& task, std::optional<ShardWriter>& writer, ShardRecord& record);
   void copy_encoded_sample(std::size_t split, std::uint64_t position, std::optional<ShardWriter>& writer,
                            ShardRecord& record);
@@ -73,6 +77,7 @@ class PackPass {
                 std::vector<BadRecord>& found) const;
   void note(std::size_t source_split, Run run, const BadSample& bad, std::vector<BadRecord>& found) const;
   void check_labels(std::size_t source_split, std::uint64_t first, std::span<const std::byte> y) const;
+  void look_at(std::uint64_t position, std::span<const std::byte> x, std::span<const std::byte> y, ShardRecord& record);
   void tell_drill(std::string_view place) const;
   void advance(std::uint64_t n);
 
@@ -85,6 +90,7 @@ class PackPass {
   std::uint64_t n_mine_ = 0;
   std::uint64_t n_done_ = 0;
   std::vector<std::byte> label_{};
+  std::vector<SampleDigest> digests_{};  ///< of the shard that is being written
 };
 
 }  // namespace lockstep::data

@@ -122,20 +122,30 @@ inline FileBytes with_exif(const FileBytes& jpeg, const std::string& exif) {
   return file;
 }
 
-/// A PNG with the chunk eXIf before its end.
-inline FileBytes with_exif_chunk(const FileBytes& png, const std::string& exif) {
+enum class ChunkPlace { first, last };
+
+/// A PNG with one more chunk, behind its header or before its end.
+inline FileBytes with_chunk(const FileBytes& png, const std::string& name, const std::string& data,
+                            ChunkPlace place = ChunkPlace::last) {
   const auto number = [](std::uint32_t value) {
     std::string text;
     for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(value >> shift & 0xff);
     return text;
   };
-  const std::string body = "eXIf" + exif;
+  const std::string body = name + data;
   const auto crc = crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
   const FileBytes chunk =
-      bytes_of(number(static_cast<std::uint32_t>(exif.size())) + body + number(static_cast<std::uint32_t>(crc)));
+      bytes_of(number(static_cast<std::uint32_t>(data.size())) + body + number(static_cast<std::uint32_t>(crc)));
+  constexpr std::ptrdiff_t header_bytes = 33, end_bytes = 12;
   FileBytes file = png;
-  file.insert(file.end() - 12, chunk.begin(), chunk.end());
+  file.insert(place == ChunkPlace::first ? file.begin() + header_bytes : file.end() - end_bytes, chunk.begin(),
+              chunk.end());
   return file;
+}
+
+/// A PNG with EXIF data before its end.
+inline FileBytes with_exif_chunk(const FileBytes& png, const std::string& exif) {
+  return with_chunk(png, "eXIf", exif);
 }
 
 inline int greatest_difference(std::span<const std::byte> a, std::span<const std::byte> b) {

@@ -4,6 +4,7 @@
 #include <hdf5.h>
 #include <sys/file.h>
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -104,11 +105,77 @@ TEST_F(Hdf5Written, TakesNoFillValueThatThereIsNot) {
   expect_refused({"2 of its 3 chunks"}, Unwritten::fill_value);
 }
 
+/// A data set of `n` bytes.
+void add_whole(hid_t file, const char* name, hsize_t n) {
+  const hid_t space = H5Screate_simple(1, &n, nullptr);
+  const hid_t dataset = H5Dcreate2(file, name, H5T_STD_U8LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  const std::string bytes(n, 'x');
+  EXPECT_GE(H5Dwrite(dataset, H5T_STD_U8LE, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()), 0);
+  H5Dclose(dataset);
+  H5Sclose(space);
+}
+
+/// A data set of `n` bytes, all of them those of `source` in `file_name`.
+void add_virtual(hid_t file, const char* name, hsize_t n, const char* file_name, const char* source) {
+  const hid_t space = H5Screate_simple(1, &n, nullptr), list = H5Pcreate(H5P_DATASET_CREATE);
+  EXPECT_GE(H5Pset_virtual(list, space, file_name, source, space), 0);
+  H5Dclose(H5Dcreate2(file, name, H5T_STD_U8LE, space, H5P_DEFAULT, list, H5P_DEFAULT));
+  H5Pclose(list);
+  H5Sclose(space);
+}
+
+TEST_F(Hdf5Written, LooksIntoTheSourcesOfAVirtualDataSet) {
+  make([](hid_t file) { add_virtual(file, "x", 16, ".", "/real"); });
+  expect_refused({"nothing of it was ever written: 16 of its 16 values"});
+  make([](hid_t file) {
+    add_whole(file, "real", 12);
+    add_virtual(file, "x", 16, ".", "/real");
+  });
+  expect_refused({"4 of its 16 values were never written"});
+  make([](hid_t file) {
+    add_chunks(file, {20}, {10}, {{0}});
+    H5Lmove(file, "x", file, "real", H5P_DEFAULT, H5P_DEFAULT);
+    add_virtual(file, "between", 20, ".", "/real");
+    add_virtual(file, "x", 20, ".", "/between");
+  });
+  for (const char* word : {"1 of its 2 chunks was never written, the first of them at row 10", "/real"})
+    expect_error([&] { static_cast<void>(require()); }, ExitCode::usage, {word});
+  EXPECT_EQ(require(Unwritten::fill_value),
+            "its part /between: its part /real: 1 of its 2 chunks was never written, the first of them at row 10: the "
+            "fill value 0");
+  make([](hid_t file) {
+    add_whole(file, "real", 16);
+    add_virtual(file, "x", 16, ".", "/real");
+  });
+  EXPECT_EQ(require(), "");
+  make([](hid_t file) { add_virtual(file, "x", 16, ".", "/x"); });
+  expect_error([&] { static_cast<void>(require(Unwritten::fill_value)); }, ExitCode::usage, {"'/x'"});
+}
+
+TEST_F(Hdf5Written, LooksIntoOtherFilesThatHaveParts) {
+  make([](hid_t file) { add_chunks(file, {20}, {10}, {{0}}); });
+  std::filesystem::rename(folder_ / "f.h5", folder_ / "part.h5");
+  make([](hid_t file) { add_virtual(file, "x", 20, "part.h5", "/x"); });
+  const auto require_all = [&] {
+    return Hdf5File::open(folder_ / "f.h5", OtherFiles::followed).open_dataset("x").require_written();
+  };
+  expect_error([&] { static_cast<void>(require_all()); }, ExitCode::usage, {"1 of its 2 chunks was never written"});
+  make([](hid_t file) { add_virtual(file, "x", 20, "part.h5", "/none"); });
+  expect_error([&] { static_cast<void>(require_all()); }, ExitCode::usage, {"20 of its 20 values"});
+}
+
+TEST_F(Hdf5Written, SaysThatRoomTakenEarlyTellsNothing) {
+  make([](hid_t file) {
+    add_chunks(file, {20}, {10}, {{0}}, [](hid_t list) { H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY); });
+  });
+  EXPECT_EQ(require(), "its room was allocated early, so that the file does not tell whether all of it was written");
+}
+
 TEST_F(Hdf5Written, CountsValuesThatNoSourceHas) {
   make([](hid_t file) {
     const hsize_t all = 16, part = 12, first = 0;
     const hid_t real = H5Screate_simple(1, &part, nullptr), space = H5Screate_simple(1, &all, nullptr);
-    H5Dclose(H5Dcreate2(file, "real", H5T_STD_U8LE, real, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    add_whole(file, "real", 12);
     const hid_t list = H5Pcreate(H5P_DATASET_CREATE);
     H5Sselect_hyperslab(space, H5S_SELECT_SET, &first, nullptr, &part, nullptr);
     H5Pset_virtual(list, space, ".", "/real", real);

@@ -63,6 +63,9 @@ TEST_F(ImagesImport, AllFormatsAreTakenAndOtherFilesCounted) {
   write("c/6.gif", "");
   write("readme", "");
   write("c/.hidden.png", "");
+  write("c/._1.jpg", "");
+  write("c/.DS_Store", "");
+  write("__MACOSX/c/._1.jpg", "");
   const auto source = open();
   EXPECT_EQ(source->splits()[0].n_samples, 5u);
   EXPECT_EQ(read_split(*source).x.size(), 5u * 192);
@@ -138,6 +141,20 @@ TEST_F(ImagesImport, TrainMayBeTheNameOfAClass) {
   EXPECT_EQ(levels_and_labels(*open()), (Pairs{{1, 0}, {2, 1}}));
 }
 
+TEST_F(ImagesImport, ClassesThatLookLikeSplitsAreDoubted) {
+  put_flat("train/1.png", 1);
+  put_flat("val/2.png", 2);
+  EXPECT_EQ(
+      open()->remarks(),
+      std::vector{warning("classes are called train, val, as folders of another kind are: each split needs a folder "
+                          "per class with its images")});
+  std::filesystem::rename(path("train"), path("Train"));
+  EXPECT_EQ(open()->remarks().size(), 1U);
+  put_flat("Train/cat/1.png", 1);
+  std::filesystem::remove(path("Train/1.png"));
+  expect_usage([&] { open(); }, {"a class without an image", "/Train", "splits are called train, val and test"});
+}
+
 TEST_F(ImagesImport, DifferingClassesAreNamed) {
   put_flat("train/a/1.png", 1);
   put_flat("train/c/2.png", 2);
@@ -186,6 +203,13 @@ TEST_F(ImagesImport, TinyImageNetIsKnownByItsAnnotations) {
   expect_usage([&] { open(); }, {"'val_1.JPEG' occurs twice"});
   write("val/val_annotations.txt", good + "val_1.JPEG n01\n");
   expect_usage([&] { open(); }, {"line 4 is not an annotation"});
+  put_flat("val/images/" + decomposed_e + ".JPEG", 7);
+  write("val/val_annotations.txt", good + composed_e + ".JPEG\tn02\n");
+  EXPECT_EQ(levels_and_labels(*open(), 1), (Pairs{{3, 0}, {5, 0}, {7, 1}, {4, 1}}));
+  put_flat("val/images/" + composed_e + ".JPEG", 7);
+  expect_usage([&] { open(); }, {"two images 'caf\xc3\xa9.JPEG'", "ls -b"});
+  std::filesystem::remove(path("val/images/" + composed_e + ".JPEG"));
+  std::filesystem::remove(path("val/images/" + decomposed_e + ".JPEG"));
   std::string other = good;
   other.replace(good.find("n02"), 3, "n03");
   write("val/val_annotations.txt", other);
@@ -256,12 +280,29 @@ TEST_F(ImagesImport, PicturesAreTurnedUprightAndSaidSo) {
   EXPECT_EQ(source->spec().x.shape, (std::vector<std::uint64_t>{3, 2, 1}));
   EXPECT_EQ(read_split(*source).x, bytes_of("daebfccfbead"));
   EXPECT_EQ(remarks_on_all(*source),
-            std::vector{changed("2 images turned upright by their EXIF orientation; --keep-orientation takes pixels as "
-                                "stored")});
+            std::vector{changed("2 images turned upright by their EXIF or XMP orientation; --keep-orientation takes "
+                                "pixels as stored (the first is c/1.png)")});
   const auto kept = open({.gray = true, .keep_orientation = true});
   EXPECT_EQ(read_split(*kept).x, bytes_of("abcdefabcdef"));
   EXPECT_EQ(remarks_on_all(*kept),
-            std::vector{left_out("the EXIF orientation of 2 images, as --keep-orientation asks")});
+            std::vector{left_out("the orientation of 2 images, as --keep-orientation asks (the first is c/1.png)")});
+}
+
+TEST_F(ImagesImport, WhatIsNotAppliedIsCounted) {
+  put_flat("train/c/1.png", 1);
+  put_flat("val/c/1.png", 1);
+  const FileBytes plain = make_png(make_shades(4, 4, 3));
+  put("val/c/2.png", with_chunk(plain, "acTL", {"\0\0\0\2\0\0\0\0", 8}, ChunkPlace::first));
+  put("val/c/3.png", with_chunk(plain, "gAMA", {"\0\1\x86\xa0", 4}, ChunkPlace::first));
+  put("val/c/4.png", with_chunk(plain, "gAMA", {"\0\1\x86\xa0", 4}, ChunkPlace::first));
+  const auto source = open_images(folder_.string() + "//", {});
+  static_cast<void>(source->take_tally());
+  for (const std::size_t split : {1, 0}) read_split(*source, split);
+  EXPECT_EQ(source->remarks_on(source->take_tally()),
+            (std::vector{left_out("2 images with a gamma other than that of sRGB: it is not applied, colours stay as "
+                                  "stored (the first is val/c/3.png)"),
+                         left_out("1 image with an animation (APNG): the picture for programs without animation is "
+                                  "taken alone (it is val/c/2.png)")}));
 }
 
 TEST_F(ImagesImport, WhiteOf16BitsIsSeenOrSaid) {

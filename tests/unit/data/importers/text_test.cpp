@@ -97,9 +97,10 @@ TEST_F(CsvTest, TakesWordsAsClasses) {
   EXPECT_EQ(source->spec().classes, (std::vector<std::string>{"1.5", "setosa", "virginica"}));
   EXPECT_EQ(values<std::uint8_t>(read_split(*source).y), (std::vector<std::uint8_t>{1, 2, 1, 0}));
   expect_random_access(*source);
-  ASSERT_EQ(remarks_on_values(*source).size(), 1);
-  EXPECT_NE(remarks_on_values(*source)[0].text.find("3 words taken as classes in sorted order: 1.5, setosa"),
-            std::string::npos);
+  EXPECT_EQ(remarks_on_values(*source).size(), 2);
+  EXPECT_TRUE(says(*source, Remark::Kind::warning,
+                   "y is taken as words, as that of the first row is: 1 of 4 is a number, such as '1.5'"));
+  EXPECT_TRUE(says(*source, Remark::Kind::assumed, "3 words taken as classes in sorted order: 1.5, setosa"));
   expect_usage([&] { open("a,b\n1,x\n2,\n"); }, {"an empty label", "f.csv, line 3, column 1 (b)"});
   expect_usage([&] { open("a,b\n1,x\n2,\xe9\n"); }, {"not UTF-8", "line 3"});
   expect_usage([&] { open("a,b\n1,x\033[31m\n"); }, {"control character", "line 2"});
@@ -153,6 +154,66 @@ TEST_F(CsvTest, ToleratesHowProgramsWrite) {
   EXPECT_EQ(read_split(*open_csv(write_gzip("f.csv.gz", plain), {})), expected);
 }
 
+TEST_F(CsvTest, TakesWhatSpreadsheetsWrite) {
+  const auto excel = open("sep=;\r\na;b\r\n1;2.5\r\n3;4.5\r\n");
+  EXPECT_EQ(values<float>(read_split(*excel).x), (Floats{1, 3}));
+  EXPECT_TRUE(says(*excel, Remark::Kind::note, "line 1 says that ';' separates columns"));
+  EXPECT_EQ(values<float>(read_split(*open("sep=,\na;1,b\n1,2.5\n")).x), (Floats{1}));
+  const auto of_euros = open("\"price, total\";price, net;y\n3;2;1.5\n");
+  EXPECT_EQ(values<float>(read_split(*of_euros).x), (Floats{3, 2})) << "the separator that is there most often";
+  expect_usage([&] { open("a;y\n1.234,5;0\n"); }, {"'1.234,5' is no number", "1000 for 1,000"});
+  expect_usage([&] { open("a,b,\n1,2,\n3,4,\n"); },
+               {"'' is no number", "column 2 (no name)", "take off the separator"});
+}
+
+TEST_F(CsvTest, DoubtsWhatANumberMayMean) {
+  const auto codes = open("zip,a,y\n02134,0,0.5\n10001,0.5,01\n00007,1,1\n");
+  EXPECT_TRUE(
+      says(*codes, Remark::Kind::warning,
+           "2 whole numbers of x begin with a zero, which is lost: if they are codes, leave the column out; the "
+           "first is '02134' (line 2, column 0 (zip))"));
+  EXPECT_TRUE(says(*codes, Remark::Kind::warning, "1 whole number of y begins with a zero"));
+  const auto german = open("a;b;c;y\n1.234;1.234;0.123;0.5\n-12.500;1.5;0.5;0.5\n7;2;0.25;0.5\n");
+  EXPECT_TRUE(says(*german, Remark::Kind::warning,
+                   "column 0 (a): all 2 points have three digits behind them and are taken as decimal"));
+  EXPECT_FALSE(says(*german, Remark::Kind::warning, "column 1"));
+  EXPECT_FALSE(says(*german, Remark::Kind::warning, "column 2"));
+  EXPECT_FALSE(says(*open("a,y\n1.234,0.5\n2.345,0.5\n"), Remark::Kind::warning, "three digits"));
+}
+
+TEST_F(CsvTest, DoubtsWhatTellsTheAnswerOrNothing) {
+  const auto leak = open("a,b,y\n0.5,5,0.5\n1.5,6,1.5\n");
+  EXPECT_TRUE(says(*leak, Remark::Kind::warning, "column 0 (a) has the value of y in every row"));
+  EXPECT_FALSE(says(*leak, Remark::Kind::warning, "column 1 (b) has the value"));
+  EXPECT_TRUE(says(*open("a,y\n1,0.5\n2,0.5\n"), Remark::Kind::warning, "y has one value in all rows: 0.5"));
+  std::string names = "a,y\n", years = "year,a,y\n";
+  for (int i = 0; i < 10; ++i) {
+    names += std::to_string(i % 3) + ",doc" + std::to_string(i) + "\n";
+    years += std::to_string(1990 + i) + "," + std::to_string(i % 3) + ",0\n";
+  }
+  EXPECT_TRUE(says(*open(names), Remark::Kind::warning, "each sample has a class of its own"));
+  EXPECT_TRUE(says(*open(years), Remark::Kind::warning, "column 0 (year) numbers the rows from 1990 on"));
+}
+
+TEST_F(CsvTest, NamesSlipsOfWriters) {
+  expect_usage([&] { open("a,y\r1,0\r2,1\r"); }, {"carriage return", "line 1", "tr '\\r' '\\n'"});
+  EXPECT_NO_THROW(open("a,y\r\r\n1,0\n"));
+  expect_usage([&] { open("a,b,y\n1,2,0,\n"); }, {"4 columns", "line 2", "take off the separator"});
+  expect_usage([&] { open("# made by x\na,y\n1,0\n"); }, {"one column", "lines of comment"});
+}
+
+TEST_F(CsvTest, DoubtsWordsAmongNumbersAndColumnsOfOneValue) {
+  const auto gaps = open("a,y\n1,NA\n2,3.5\n4,3\n");
+  EXPECT_TRUE(says(*gaps, Remark::Kind::warning,
+                   "y is taken as words, as that of the first row is: 2 of 3 are numbers, such as '3.5'"));
+  EXPECT_TRUE(says(*open("a;y\n1;1,5\n2;-2,5\n"), Remark::Kind::warning, "2 of 2 are numbers, such as '1,5'"));
+  const auto constant = open(",a,b,c,y\n0,7,1,2,0.5\n1,7,2,2,0.5\n");
+  EXPECT_TRUE(
+      says(*constant, Remark::Kind::note, "2 columns of x have one value in all rows, such as column 1 (a): 7"));
+  for (const Remark& remark : remarks_on_values(*open("a,y\n1,0.5\n")))
+    EXPECT_EQ(remark.text.find("one value"), std::string::npos) << "one row";
+}
+
 TEST_F(CsvTest, ChoosesColumns) {
   const std::string text = "a,b,2,d-e\n10,11,12,13.5\n";
   const auto x = [&](const std::string& columns, const std::string& y = "") {
@@ -196,7 +257,8 @@ TEST_F(CsvTest, LeavesOutRowNumbersWithoutAName) {
   }
   const std::string indexed = ",a,label\n0,5,0\n1,7,1\n";
   EXPECT_EQ(values<float>(read_split(*open(indexed, {.x_columns = "0-1"})).x), (Floats{0, 5, 1, 7}));
-  EXPECT_EQ(remarks_on_values(*open(indexed, {.x_columns = "0-1"})).size(), 1U) << "only the one of the classes";
+  EXPECT_EQ(remarks_on_values(*open(indexed, {.x_columns = "0-1"})).size(), 2U)
+      << "of the classes, and that it is y in both rows";
   for (const char* shuffled : {",a,label\n1,5,0\n0,7,1\n", ",a,label\n0,5,0\n2,7,1\n", ",a,label\n3,5,0\n4,7,1\n"}) {
     const auto source = open(shuffled);
     EXPECT_EQ(source->spec().x.shape, (std::vector<std::uint64_t>{2})) << shuffled;
@@ -305,57 +367,6 @@ TEST(ParseFloat, TakesWhatProgramsWrite) {
   for (const char* text : {"", "+", "-", "1e", "1,5", "0x10", "1 2", "+-1", "1e39", "-1e999", "one"}) {
     EXPECT_FALSE(parse_float(text)) << text;
   }
-}
-
-class MovieLensTest : public ImporterTest {};
-
-TEST_F(MovieLensTest, NumbersIdsInTheirOrder) {
-  write("ratings.csv", "userId,movieId,rating,timestamp\n7,300,4.5,1\n3,50,0.5,2\n7,50,3,3\n");
-  const auto source = open_movielens(folder_.string(), {});
-  EXPECT_EQ(source->spec().x, (ArraySpec{core::DType::int32, {2}}));
-  EXPECT_EQ(source->spec().y, (ArraySpec{core::DType::float32, {}}));
-  const Samples all = read_split(*source);
-  EXPECT_EQ(values<std::int32_t>(all.x), (std::vector<std::int32_t>{1, 1, 0, 0, 1, 0}));
-  EXPECT_EQ(values<float>(all.y), (Floats{4.5F, 0.5F, 3}));
-  expect_random_access(*source);
-  const auto extras = source->extra_files();
-  ASSERT_EQ(extras.size(), 1);
-  EXPECT_EQ(extras[0].name, "ids.h5");
-  using Ids = std::vector<std::int64_t>;
-  const std::vector<std::pair<std::string, Ids>> expected{{"user", {3, 7}}, {"item", {50, 300}}};
-  EXPECT_EQ(extras[0].datasets, expected);
-}
-
-TEST_F(MovieLensTest, ReadsBothFormatsAlike) {
-  const std::string csv =
-      write("a.csv", "userId,movieId,rating,timestamp\r\n1,1193,5,978300760\r\n2,661,3,978302109\r\n");
-  const std::string dat = write("ratings.dat", "1::1193::5::978300760\n2::661::3::978302109\n");
-  EXPECT_EQ(read_split(*open_movielens(csv, {})), read_split(*open_movielens(dat, {})));
-  const std::string data = write("u.data", "1\t1193\t5\t978300760\n2\t661\t3\t978302109\n");
-  EXPECT_EQ(read_split(*open_movielens(csv, {})), read_split(*open_movielens(data, {})));
-  EXPECT_EQ(open_movielens(folder_.string(), {})->splits()[0].n_samples, 2);
-  std::filesystem::remove(dat);
-  EXPECT_EQ(open_movielens(folder_.string(), {})->splits()[0].n_samples, 2);
-}
-
-TEST_F(MovieLensTest, NamesTheLine) {
-  const auto expect = [&](const std::string& text, std::initializer_list<const char*> words) {
-    const std::string file = write("ratings.csv", text);
-    expect_usage([&] { open_movielens(file, {}); }, words);
-  };
-  const std::string header = "userId,movieId,rating,timestamp\n";
-  expect(header + "1,2,3,4\nx,2,3,4\n", {"user 'x'", "ratings.csv, line 3"});
-  expect(header + "1,-2,3,4\n", {"item '-2'", "line 2"});
-  expect(header + "1,2,nan,4\n", {"rating 'nan'", "line 2"});
-  expect(header + "1,2\n", {"2 fields", "line 2", "user,item,rating,timestamp"});
-  expect("1::2::3::4\n1,2,3,4\n", {"1 fields", "line 2", "user::item::rating::timestamp"});
-  expect("1\t2\t3\t4\n1\t2\n", {"2 fields", "line 2", "user (tab) item"});
-  expect("movieId,title,genres\n", {"first line 'movieId,title,genres'", "line 1", "userId,movieId,rating"});
-  expect(header, {"0 ratings"});
-  expect("", {"0 ratings"});
-  std::filesystem::remove(path("ratings.csv"));
-  expect_usage([&] { open_movielens(folder_.string(), {}); }, {"no ratings in it", "ratings.dat"});
-  expect_usage([&] { open_movielens(path("none"), {}); }, {"no such file or folder"});
 }
 
 }  // namespace
