@@ -251,8 +251,8 @@ void Learner::set_statistics(std::span<const float> from) {
   }
 }
 
-// Collective: over the ranks, which count by their `weight`, or over the lanes. Sums of lanes are added by the tree of a
-// deterministic run, on this rank and then over the ranks.
+// Collective: over the ranks, which count by their `weight`, or over the lanes. Sums of lanes are added by the tree of
+// a deterministic run, on this rank and then over the ranks.
 std::vector<float> Learner::mean_statistics(std::uint64_t weight) {
   if (n_statistics_ == 0) return {};
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::communication};
