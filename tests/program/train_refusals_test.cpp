@@ -81,11 +81,23 @@ TEST_F(Train, ReplacesNothingOfOthers) {
   fs::create_symlink("../victim", "theirs/weights.h5");
   fs::create_directories("pipe");  // a log that is a pipe keeps nobody waiting
   EXPECT_EQ(mkfifo("pipe/log.jsonl", 0600), 0);
+  for (const std::string name : {"run.json", "status.json", "weights.h5"}) {
+    fs::create_directories("linked_" + name);
+    fs::create_symlink("../victim", "linked_" + name + "/" + name);
+  }
+  write("mine/weights.h5", "notes of mine");
+  write("kept/checkpoints/step-000000001/index.json", "{}");
 
   const support::Refused table[] = {
       {"train toy --run-dir of_others", {"'of_others' holds another run"}},
-      {"train toy 1 --run-dir theirs", {"'theirs' holds another run"}},
-      {"train toy 1 --run-dir pipe", {"'pipe' holds another run"}},
+      {"train toy 1 --run-dir theirs", {"'theirs/weights.h5' is a symbolic link"}},
+      {"train toy 1 --run-dir linked_run.json", {"is a symbolic link", "--run-dir"}},
+      {"train toy 1 --run-dir linked_run.json --resume auto", {"is a symbolic link"}},
+      {"train toy 1 --run-dir linked_status.json --resume auto", {"is a symbolic link"}},
+      {"train toy 1 --run-dir linked_weights.h5 --resume auto", {"is a symbolic link"}},
+      {"train toy 1 --run-dir mine --resume auto", {"'mine/weights.h5' exists, and is not a weights file"}},
+      {"train toy 1 --run-dir kept", {"'kept' holds another run"}},
+      {"train toy 1 --run-dir pipe", {"'pipe/log.jsonl' is a pipe or device"}},
       {"train toy 1 --run-dir d", {"holds a set of shards"}},
       {"train toy 1 --save-weights d/train-00000.h5", {"would be inside a set of shards"}},
       {"train toy 1 --save-weights d/manifest.json", {"would be inside a set of shards"}},
