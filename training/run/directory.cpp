@@ -233,6 +233,7 @@ void RunDirectory::start(const RunInfo& info, const std::optional<ResumeRecord>&
     status_.at = resumed->at;
     status_.checkpoint = resumed->from;
   }
+  require_place();
   core::remove_leftovers(path_, "");
   runtime::forget_testimonies(path_);
   RunInfo all = info;
@@ -322,8 +323,15 @@ void RunDirectory::append(const std::string& line) {
   has_warned_ = true;
 }
 
+void RunDirectory::require_place() {
+  is_place_lost_ = is_place_lost_ || !is_in_place(lock_);
+  if (is_place_lost_) fail_for_lost_place(path_);
+}
+
 void RunDirectory::replace_status() {
   since_status_.restart();
+  complaint_ = core::complaint_of([&] { require_place(); });
+  if (complaint_) return;
   if (status_.state == RunStatus::running && was_ended_by_others(file("status.json"))) return;
   complaint_ = core::complaint_of([&] { put_status(file("status.json"), to_document(status_, time_text())); });
   if (!complaint_) return;

@@ -111,6 +111,17 @@ void refuse_drill(const std::string& folder) {
                     .fix = "resume it in another folder: --resume FOLDER --run-dir ANOTHER"});
 }
 
+void fail_for_lost_place(const std::string& folder) {
+  throw core::Error{
+      core::ExitCode::system,
+      {.what =
+           fmt::format("the run has lost its folder '{}': the folder, or its file {}, was renamed, removed or replaced",
+                       folder, run_lock_name),
+       .where = run_dir_flag,
+       .expected = "a folder that stays in its place until the run ends",
+       .fix = "a renamed folder has all until the last checkpoint: resume it there, by --resume auto --run-dir"}};
+}
+
 void refuse_place(const std::string& folder, int error) {
   const std::string failure = fmt::format("cannot write a run to '{}'", folder);
   core::refuse_shortage(failure, run_dir_flag, error);

@@ -23,6 +23,8 @@ void refuse_foreign_names(const std::string& folder);
 [[noreturn]] void refuse_shard_set(const std::string& folder);
 /// A run without faults, which a fire drill must not resume.
 [[noreturn]] void refuse_drill(const std::string& folder);
+/// The run's own folder is no longer where it was: core::Error (system).
+[[noreturn]] void fail_for_lost_place(const std::string& folder);
 /// `error`: why the folder cannot be written to.
 [[noreturn]] void refuse_place(const std::string& folder, int error);
 

@@ -190,6 +190,7 @@ bool Trainer::train_epoch() {
     if (goes_on && is_within && is_save_due() && state_.n_steps < setup_.goal.n_steps) {
       goes_on = settle(true);
       if (goes_on) save_in_between();
+      goes_on = goes_on && ending_.exit_code == 0;
     }
     if (goes_on && interval_.is_due(state_.n_steps) && state_.n_steps < setup_.goal.n_steps) tell_interval();
   }
@@ -350,9 +351,10 @@ void Trainer::evaluate() {
   run_.tell(&Observer::evaluated, *state_.evaluation);
 }
 
-// Stopped by a signal, or by the clock of rank 0.
+// Stopped by a signal, by the clock of rank 0, or as rank 0 has found its folder gone, which is then reported.
 bool Trainer::is_stop_asked() const {
-  return runtime::pending_interrupt() != 0 || (world_.rank() == 0 && limit_.is_near());
+  const bool is_lost = run_.is_place_lost() && !options_.evaluate_only;
+  return runtime::pending_interrupt() != 0 || (world_.rank() == 0 && (limit_.is_near() || is_lost));
 }
 
 // Collective, when all ranks know that one is asked to stop.
@@ -373,6 +375,7 @@ void Trainer::finish() {
 
 // Collective, at the end.
 int Trainer::exit_code() const {
+  if (is_place_lost_) return ending_.exit_code;
   const auto bad = session_.agree(run_.complaint());
   return bad && ending_.exit_code == 0 ? core::to_int(*bad) : ending_.exit_code;
 }

@@ -95,6 +95,7 @@ class Trainer {
   void save_in_between();
   void advance_save();
   void finish_save();
+  [[nodiscard]] bool fails_for_place();
   void tell_unsaved(const Saving& saving, const core::Error& why) const;
   void save_weights() const;
   [[nodiscard]] std::string checkpoint_path() const;
@@ -144,6 +145,7 @@ class Trainer {
   bool is_kept_here_ = false;                   ///< in the folder of this run
   bool is_epoch_over_ = false;                  ///< trained and evaluated
   bool is_name_due_ = false;                    ///< of the state there is, which no checkpoint has yet
+  bool is_place_lost_ = false;                  ///< of the run's folder: reported, and nothing is written any more
   bool is_step_bad_ = false;                    ///< the one after state_.n_agreed
   std::optional<core::Error> divergence_{};     ///< of parameters, to be dealt with
   std::optional<std::uint64_t> diverged_at_{};  ///< step after which that was found last

@@ -42,6 +42,7 @@ void Trainer::keep_bad_step() {
   state_.n_steps = state_.n_agreed;
   state_.samples_seen =
       state_.epoch * n_epoch_samples(recipe_, *setup_.batches.training, world_.n_ranks()) + state_.of_epoch.n_samples;
+  if (fails_for_place()) return;
   const std::string path = fmt::format("{}/bad-{}", run_.folder(), checkpoint::name_of(state_.n_steps + 1));
   watchdog_.enter(runtime::Activity::save, time_for_disk());
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};

@@ -299,6 +299,33 @@ TEST(RunDirectory, TellsWhyItFailed) {
   EXPECT_EQ(status["loss"], 0.125);
 }
 
+TEST(RunDirectory, MakesNothingAnewWhereItsFolderWas) {
+  const TemporaryFolder folder;
+  RunDirectory run{folder / "r", "toy"};
+  run.start(example_info());
+  EXPECT_NO_THROW(run.require_place());
+  fs::rename(folder / "r", folder / "moved");
+  run.interval_over(example_train());
+  EXPECT_FALSE(fs::exists(folder / "r"));
+  EXPECT_TRUE(run.is_place_lost());
+  expect_error([&] { run.require_place(); }, ExitCode::system, {"the run has lost its folder", "--run-dir"});
+  ASSERT_TRUE(run.complaint());
+  RunDirectory next{folder / "r", "toy"};
+  next.start(example_info());
+  const std::string before = get(folder / "r/status.json");
+  run.ended(example_final());
+  EXPECT_EQ(get(folder / "r/status.json"), before) << "that of the next run";
+  EXPECT_EQ(lines_of(folder / "moved/log.jsonl").back()["kind"], "final");
+}
+
+TEST(RunDirectory, DoesNotStartWithoutItsLock) {
+  const TemporaryFolder folder;
+  RunDirectory run{folder / "r", "toy"};
+  fs::remove(folder / "r/run.lock");
+  expect_error([&] { run.start(example_info()); }, ExitCode::system, {"run.lock, was renamed, removed"});
+  EXPECT_FALSE(fs::exists(folder / "r/run.json"));
+}
+
 TEST(RunDirectory, RemovesWhatAKilledRunHasLeft) {
   const TemporaryFolder folder;
   RunDirectory{folder / "r", "toy"}.start(example_info());
