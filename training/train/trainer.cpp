@@ -82,6 +82,7 @@ Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, cons
   if (!options_.dry_run && !options_.evaluate_only) resume();
   RunInfo info = run_info(world_, topology_, choice_, resolved, options_.arguments);
   info.set_digest = epochs_.set_digest;
+  info.resume = resume_promise(recipe_, world_.n_ranks(), changes_);
   if (options_.drill) info.faults = options_.drill->texts();
   std::ranges::move(setup_.warnings, std::back_inserter(info.warnings));
   run_.start(info,
@@ -99,7 +100,13 @@ void Trainer::resume() {
   });
   watchdog_.enter(runtime::Activity::setup, time_for_disk());
   const auto from = find_checkpoint(world_, options_);
-  if (from) go_on_from(*from);
+  if (from) {
+    go_on_from(*from);
+    runtime::together(world_, [&] { changes_ = changes_of_bits(*from, recipe_, epochs_); });
+  }
+  if (!changes_.empty() && world_.rank() == 0)
+    core::log_info(fmt::format("checkpoint '{}' comes from a run with other settings: the result {}", from->path(),
+                               resume_promise(recipe_, world_.n_ranks(), changes_).text));
   watchdog_.enter(runtime::Activity::setup);
 }
 
@@ -143,6 +150,7 @@ int Trainer::describe() {
 
 void Trainer::train() {
   StartRecord start = start_record(world_, topology_, choice_, recipe_, setup_, run_.folder(), resumed_);
+  start.promise = resume_promise(recipe_, world_.n_ranks(), changes_).text;
   if (limit_.is_known()) start.time_left = limit_.left();
   run_.tell(&Observer::started, start);
   if (world_.rank() == 0) runtime::announce_interrupt(stopping_text);

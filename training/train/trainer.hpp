@@ -133,6 +133,7 @@ class Trainer {
   metrics::StepStatistics steady_{warmup_steps};
   RunState state_{};
   std::optional<ResumeRecord> resumed_{};
+  std::vector<Change> changes_{};  ///< since the checkpoint that was resumed, where they change bits
   Epochs epochs_{};
   std::uint64_t ledger_before_ = 0;             ///< of the samples that the epoch had when the run was resumed
   std::uint64_t saved_at_ = 0;                  ///< samples seen when a checkpoint was begun last, or gone on from
