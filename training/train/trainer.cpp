@@ -102,6 +102,7 @@ void Trainer::resume() {
   const auto from = find_checkpoint(world_, options_);
   if (from) {
     go_on_from(*from);
+    require_ledger(*from);
     runtime::together(world_, [&] { changes_ = changes_of_bits(*from, recipe_, epochs_); });
   }
   if (!changes_.empty() && world_.rank() == 0)

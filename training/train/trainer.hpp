@@ -63,6 +63,7 @@ class Trainer {
   void start_drill();
   void flip_bits();
   void resume();
+  void require_ledger(const checkpoint::Checkpoint& from);
   void go_on_from(const checkpoint::Checkpoint& from);
   void train();
   bool train_epoch();
