@@ -109,6 +109,14 @@ TEST_F(Train, ReplacesNothingOfOthers) {
   for (const support::Refused& refused : table) expect_refused(lockstep_on, refused);
 }
 
+// A number that no system has threads for would end the process by a signal.
+TEST_F(Train, RefusesAnImpossibleNumberOfThreads) {
+  for (const std::string n : {"99999", "4097", "5000,2", "99999999999999999999"}) {
+    const support::Variables variables{{{"OMP_NUM_THREADS", n}}};
+    expect_refused(lockstep_on, {"train toy 1 --run-dir r", {"OMP_NUM_THREADS is " + n, "at most 4096 threads"}});
+  }
+}
+
 TEST_F(Train, WeightsReplaceWeights) {
   for (const std::string epochs : {"1", "2"})
     support::expect_done(lockstep_on, "train toy " + epochs + " --save-weights w.h5 --run-dir " + epochs);
