@@ -106,9 +106,22 @@ MaybeError judge_open_files(const LauncherFacts& facts, int n_ranks) {
        .fix = "ulimit -n 4096, or as many as the hard limit (ulimit -Hn) allows"}};
 }
 
-constexpr std::array needs{LauncherNeed{"program", judge_program}, LauncherNeed{"host name", judge_host_name},
-                           LauncherNeed{"home", judge_home},       LauncherNeed{"temporary files", judge_temporary},
-                           LauncherNeed{"stack", judge_stack},     LauncherNeed{"open files", judge_open_files}};
+/// Open MPI 4.1.4 shares what its ranks know of each other by files: with 1 KiB it fails on many lines.
+MaybeError judge_file_size(const LauncherFacts& facts, int) {
+  constexpr std::uint64_t least = std::uint64_t{64} << 10;
+  if (open_mpi_version(facts) == 0 || facts.file_size >= least) return std::nullopt;
+  return core::Error{core::ExitCode::system,
+                     {.what = fmt::format("the limit of file sizes is {} KiB: too small for the launcher of Open MPI",
+                                          facts.file_size >> 10),
+                      .where = "--nproc",
+                      .expected = fmt::format("at least {} KiB", least >> 10),
+                      .fix = "ulimit -f unlimited"}};
+}
+
+constexpr std::array needs{LauncherNeed{"program", judge_program},     LauncherNeed{"host name", judge_host_name},
+                           LauncherNeed{"home", judge_home},           LauncherNeed{"temporary files", judge_temporary},
+                           LauncherNeed{"stack", judge_stack},         LauncherNeed{"open files", judge_open_files},
+                           LauncherNeed{"file sizes", judge_file_size}};
 
 std::uint64_t soft_limit(decltype(RLIMIT_STACK) resource) {
   rlimit limit{};
@@ -166,7 +179,8 @@ LauncherFacts read_launcher_facts() {
                       .home = std::nullopt,
                       .temporary = text_of("TMPDIR"),
                       .stack = soft_limit(RLIMIT_STACK),
-                      .open_files = soft_limit(RLIMIT_NOFILE)};
+                      .open_files = soft_limit(RLIMIT_NOFILE),
+                      .file_size = soft_limit(RLIMIT_FSIZE)};
   if (const int error = find_refusal(facts.launcher)) facts.refusal = core::system_reason(error);
   if (const char* const home = std::getenv("HOME")) facts.home = home;
   std::array<char, 256> name{};

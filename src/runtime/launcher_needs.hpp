@@ -28,6 +28,7 @@ struct LauncherFacts {
   std::string temporary{};               ///< TMPDIR
   std::uint64_t stack = no_limit;        ///< bytes; soft limits
   std::uint64_t open_files = no_limit;
+  std::uint64_t file_size = no_limit;  ///< bytes
 };
 
 [[nodiscard]] LauncherFacts read_launcher_facts();

@@ -103,6 +103,21 @@ TEST_F(Faults, ARunWhoseFolderIsRenamedEnds) {
   EXPECT_TRUE(fs::exists("moved/checkpoints/step-000000016/DONE"));
 }
 
+// Training goes on, as on a full disk; at the end one message says what to do.
+TEST_F(Faults, AFileInPlaceOfTheCheckpointsIsNamed) {
+  const ActsAfterASave clock{[] {
+    fs::remove_all("r/checkpoints");
+    write("r/checkpoints", "another's");
+  }};
+  const Ended ran = support::run_lockstep(words_of(long_run), {0}, clock);
+  expect_told(
+      ran, 3,
+      {"warning: no checkpoint after step 32: cannot write a checkpoint: ", "is not a folder", "fix: move it away"});
+  EXPECT_EQ(ran.err.find("error: "), ran.err.rfind("error: ")) << ran.err;
+  EXPECT_EQ(fs::file_size("r/checkpoints"), 9U);
+  EXPECT_GT(fs::file_size("r/weights.h5"), 0U);
+}
+
 // Each phase that can be delayed is one that training times.
 TEST_F(Faults, EveryPhaseOfDelayIsReached) {
   const std::vector<std::string> phases{"data_wait", "forward", "backward", "optimizer", "evaluation", "save"};

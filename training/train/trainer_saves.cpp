@@ -88,10 +88,13 @@ std::optional<core::Error> Trainer::while_standing(Saving& saving, const std::fu
   watchdog_.enter(runtime::Activity::training);
   saving.record.stall.value += watch.elapsed().value;
   if (!complaint) return std::nullopt;
+  // What is wrong with a name says itself how to mend that.
+  const bool is_named = complaint->code() == core::ExitCode::usage && !complaint->problem().fix.empty();
   return core::Error{
       core::ExitCode::system,
       {.what = fmt::format("cannot write a checkpoint: {}", complaint->problem().what),
-       .fix = "free space, or name another folder with --run-dir; --resume continues from the previous checkpoint"}};
+       .fix = fmt::format("{}; --resume continues from the previous checkpoint",
+                          is_named ? complaint->problem().fix : "free space, or name another folder with --run-dir")}};
 }
 
 // Collective: why there is no checkpoint, the same on all ranks; nothing if there is one. `is_due`: by the recipe's

@@ -115,6 +115,8 @@ TEST(LauncherNeeds, TellWhatTheLauncherDiesOf) {
       {"a stack of 256 KiB", [](auto& f) { f.stack = 256 << 10; }, 0, {}},
       {"a stack of 64 KiB", [](auto& f) { f.stack = 64 << 10; }, 3, {"64 KiB", "ulimit -s 8192"}},
       {"of MPICH, too", [&](auto& f) { f = sound(mpich), f.stack = 64 << 10; }, 3, {"64 KiB"}},
+      {"files of 64 KiB", [](auto& f) { f.file_size = 64 << 10; }, 0, {}},
+      {"files of 1 KiB", [](auto& f) { f.file_size = 1 << 10; }, 3, {"1 KiB: too small", "ulimit -f unlimited"}},
       {"52 files", [](auto& f) { f.open_files = 52; }, 0, {}},
       {"32 files", [](auto& f) { f.open_files = 32; }, 3, {"32 open files", "4 ranks", "ulimit -n 4096"}},
   };

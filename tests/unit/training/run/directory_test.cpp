@@ -360,6 +360,17 @@ TEST(RunDirectory, OthersMayTellThatARunHasFailed) {
   EXPECT_EQ(get(folder / "no.json"), "{");
 }
 
+TEST(RunDirectory, NamesTheLimitOfFileSizes) {
+  const TemporaryFolder folder;
+  {
+    RunDirectory run{folder / "r", "toy"};
+    const io::FullDisk full{0};
+    expect_error([&] { run.start(example_info()); }, ExitCode::system,
+                 {"run.json': File too large", "raise the limit of file sizes of a process: ulimit -f"});
+  }
+  EXPECT_FALSE(fs::exists(folder / "r"));
+}
+
 TEST(RunDirectory, AFullDiskCostsLinesButNotTheRun) {
   const TemporaryFolder folder;
   RunDirectory run{folder / "r", "toy"};
