@@ -93,7 +93,8 @@ struct ContentReader {
 
 std::uint64_t whole_at(const Content& json, const char* field) { return json.at(field).get<std::uint64_t>(); }
 
-/// As the trainer keeps losses: 8 bytes for each. Before one more than 4096 is added, a digest of 32 bytes replaces them.
+/// As the trainer keeps losses: 8 bytes for each. Before one more than 4096 is added, a digest of 32 bytes replaces
+/// them.
 std::uint64_t n_loss_bytes(std::uint64_t n_steps) {
   constexpr std::uint64_t most = 4096, of_digest = 32, after_digest = most - of_digest / sizeof(double);
   if (n_steps <= most) return n_steps * sizeof(double);

@@ -13,8 +13,8 @@
 namespace lockstep::nn {
 namespace {
 
-/// With far too many in OMP_NUM_THREADS the process dies by a signal when Kokkos starts, whatever number that is given. A
-/// list is one number for each level.
+/// With far too many in OMP_NUM_THREADS the process dies by a signal when Kokkos starts, whatever number that is given.
+/// A list is one number for each level.
 void require_possible_threads() {
   constexpr long most = 4096;
   const char* const variable = std::getenv("OMP_NUM_THREADS");
