@@ -175,7 +175,7 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
   const runtime::Communicator& world = session.world();
   const Options& options = line.options;
   if (const auto alone = runtime::find_singletons(hint, world.n_ranks())) {
-    if (hint.rank.value_or(0) == 0) core::log_error(alone->what());
+    core::log_error(alone->what());  // by each: nobody knows whether the others exist
     return core::to_int(alone->code());
   }
   if (const auto bad = session.agree(line.error)) return core::to_int(*bad);

@@ -120,7 +120,7 @@ int run_on_ranks(const runtime::Session& session, const Invocation& invocation, 
                  runtime::Watchdog& watchdog) {
   const auto alone = runtime::find_singletons(hint, session.world().n_ranks());
   if (alone && !invocation.judges_launch) {
-    if (hint.rank.value_or(0) == 0) core::log_error(alone->what());
+    core::log_error(alone->what());  // by each: nobody knows whether the others exist
     return core::to_int(alone->code());
   }
   if (const auto bad = session.agree(invocation.error)) return core::to_int(*bad);

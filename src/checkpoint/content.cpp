@@ -93,6 +93,25 @@ struct ContentReader {
 
 std::uint64_t whole_at(const Content& json, const char* field) { return json.at(field).get<std::uint64_t>(); }
 
+/// As the trainer keeps losses: 8 bytes for each. Before one more than 4096 is added, a digest of 32 bytes replaces
+/// them.
+std::uint64_t n_loss_bytes(std::uint64_t n_steps) {
+  constexpr std::uint64_t most = 4096, of_digest = 32, after_digest = most - of_digest / sizeof(double);
+  if (n_steps <= most) return n_steps * sizeof(double);
+  return of_digest + ((n_steps - most - 1) % after_digest + 1) * sizeof(double);
+}
+
+/// Of a state that is at a known place; the ledger of one kept for a bad step may be ahead of it.
+void check_history(const ContentReader& reader, const Content& state, bool is_bad_step) {
+  const std::uint64_t n_steps = whole_at(state, "step"), ledger = whole_at(state, "ledger");
+  const std::uint64_t n_digits = state.at("losses").get_ref<const std::string&>().size();
+  if (n_digits != 2 * n_loss_bytes(n_steps))
+    reader.refuse("state.losses", fmt::format("has {} digits", n_digits),
+                  fmt::format("{}, for the losses of {} steps", 2 * n_loss_bytes(n_steps), n_steps));
+  if (!is_bad_step && ledger != 0 && whole_at(state.at("of_epoch"), "steps") == 0)
+    reader.refuse("state.ledger", fmt::format("is {}", ledger), "0, as no step of the epoch is made");
+}
+
 /// A run's position is a number of whole epochs and some steps.
 void check_place(const ContentReader& reader, const Content& content) {
   const Content &state = content.at("state"), &of_epoch = state.at("of_epoch");
@@ -106,6 +125,7 @@ void check_place(const ContentReader& reader, const Content& content) {
   if (epoch > of_all / each || epoch * each + in_epoch != of_all)
     reader.refuse("state.step", fmt::format("is {}", of_all),
                   fmt::format("{} epochs of {} steps each, plus {} steps", epoch, each, in_epoch));
+  check_history(reader, state, content.contains("bad_step"));
 }
 
 void check_sightings(const ContentReader& reader, const Content& content) {

@@ -185,7 +185,7 @@ Index parse_index(std::string_view text, const std::string& where) {
                       .expected = fmt::format("at most version {}", schema_version),
                       .fix = "use a newer Lockstep"});
   const std::array fields{core::JsonField{"content", any_content},
-                          core::JsonField{"files", {.kind = core::JsonKind::list, .each = &file_rule}}};
+                          core::JsonField{"files", {.kind = core::JsonKind::list, .least = 1, .each = &file_rule}}};
   core::check_json(json, where, "", {.kind = core::JsonKind::object, .fields = fields}, damaged_fix);
   check_content(json.at("content"), where, "content");
   Index index{.content = json.at("content").dump()};

@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -44,7 +45,14 @@ void make_folder(const std::string& path, std::optional<core::PendingFolder>& pe
     core::fail_usage({.what = fmt::format("'{}' is a symbolic link, which no checkpoint replaces", path),
                       .expected = "a new name, or a checkpoint to replace",
                       .fix = "move the link away"});
-  if (fs::create_directories(folder)) core::sync_to_disk(fs::absolute(folder).parent_path().string());
+  std::error_code error;
+  const bool is_new = fs::create_directories(folder, error);
+  if (error && fs::exists(folder) && !fs::is_directory(folder))
+    core::fail_usage({.what = fmt::format("'{}' is not a folder, so no checkpoint can be in it", folder.string()),
+                      .expected = "a folder, or nothing of this name",
+                      .fix = "move it away"});
+  if (error) core::fail_system(fmt::format("cannot make the folder '{}': {}", folder.string(), error.message()));
+  if (is_new) core::sync_to_disk(fs::absolute(folder).parent_path().string());
   core::remove_leftovers(folder.string(), "");
   pending.emplace(path, names_in(path), "");
 }

@@ -26,7 +26,9 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail_at(std::string_view action, const std::string& path, int error,
                           SourceLocation location = SourceLocation::current()) {
-  fail_system(fmt::format("cannot {} '{}': {}", action, path, system_reason(error)), location);
+  const std::string failure = fmt::format("cannot {} '{}'", action, path);
+  refuse_shortage(failure, "", error);
+  fail_system(fmt::format("{}: {}", failure, system_reason(error)), location);
 }
 
 /// Whether the error is about the place the user named, rather than about the system.

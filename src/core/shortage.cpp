@@ -18,6 +18,7 @@ std::string fix_for(int error) {
     return fmt::format("raise the limit of open files per process, now {}: ulimit -n", limit.rlim_cur);
   if (error == EAGAIN) return "raise the limit of processes of this user or control group: ulimit -u";
   if (error == ENOSPC || error == EDQUOT) return "make room there (inodes too: df -i), or name another place";
+  if (error == EFBIG) return "raise the limit of file sizes of a process: ulimit -f unlimited";
   if (error == ENFILE) return "end other programs on this node, or raise its limit of open files: fs.file-max";
   return "start fewer ranks on this node, or raise their memory limit: ulimit -v, the job's request";
 }
@@ -25,7 +26,7 @@ std::string fix_for(int error) {
 }  // namespace
 
 void refuse_shortage(const std::string& what, std::string_view where, int error) {
-  constexpr std::array shortages{EMFILE, ENFILE, ENOMEM, EAGAIN, ENOSPC, EDQUOT};
+  constexpr std::array shortages{EMFILE, ENFILE, ENOMEM, EAGAIN, ENOSPC, EDQUOT, EFBIG};
   if (std::ranges::find(shortages, error) == shortages.end()) return;
   throw Error{
       ExitCode::system,
@@ -33,7 +34,7 @@ void refuse_shortage(const std::string& what, std::string_view where, int error)
 }
 
 int shortage_in(std::string_view reason) {
-  for (const int error : std::array{EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT})
+  for (const int error : std::array{EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT, EFBIG})
     if (reason.find(system_reason(error)) != std::string_view::npos) return error;
   return reason.find("memory allocation failed") != std::string_view::npos ? ENOMEM : 0;
 }

@@ -154,7 +154,8 @@ std::optional<core::Error> find_singletons(const LauncherHint& hint, int n_ranks
            hint.name, *hint.n_ranks),
        .where = "launcher",
        .expected = fmt::format("one job of {} ranks", *hint.n_ranks),
-       .fix = "use that MPI's own launcher (or srun with the right --mpi), or --nproc N"}};
+       .fix = "use that MPI's own launcher (or srun with the right --mpi), or --nproc N; if no launcher started this "
+              "process, unset its variables, such as OMPI_COMM_WORLD_SIZE"}};
 }
 
 void check_n_ranks(int expected, int nproc, int n_ranks) {

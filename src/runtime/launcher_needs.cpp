@@ -8,8 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
+#include <system_error>
 
 #include "core/units.hpp"
 #include "runtime/environment.hpp"
@@ -28,6 +31,10 @@ int open_mpi_version(const LauncherFacts& facts) {
   constexpr std::array<std::string_view, 4> known{"mpirun", "mpiexec", "orterun", "prterun"};
   if (std::ranges::none_of(known, [&name](std::string_view one) { return name.starts_with(one); })) return 0;
   return facts.mpi.starts_with(begin) ? std::atoi(facts.mpi.c_str() + begin.size()) : 0;
+}
+
+MaybeError judge_program(const LauncherFacts& facts, int) {
+  return facts.refusal.empty() ? MaybeError{} : no_launcher(facts.launcher, facts.refusal);
 }
 
 /// Open MPI 4 has room for 64 characters of a name (its issue 13358; 4.1.4 crashes from 57 on).
@@ -99,9 +106,22 @@ MaybeError judge_open_files(const LauncherFacts& facts, int n_ranks) {
        .fix = "ulimit -n 4096, or as many as the hard limit (ulimit -Hn) allows"}};
 }
 
-constexpr std::array needs{LauncherNeed{"host name", judge_host_name}, LauncherNeed{"home", judge_home},
-                           LauncherNeed{"temporary files", judge_temporary}, LauncherNeed{"stack", judge_stack},
-                           LauncherNeed{"open files", judge_open_files}};
+/// Open MPI 4.1.4 shares what its ranks know of each other by files: with 1 KiB it fails on many lines.
+MaybeError judge_file_size(const LauncherFacts& facts, int) {
+  constexpr std::uint64_t least = std::uint64_t{64} << 10;
+  if (open_mpi_version(facts) == 0 || facts.file_size >= least) return std::nullopt;
+  return core::Error{core::ExitCode::system,
+                     {.what = fmt::format("the limit of file sizes is {} KiB: too small for the launcher of Open MPI",
+                                          facts.file_size >> 10),
+                      .where = "--nproc",
+                      .expected = fmt::format("at least {} KiB", least >> 10),
+                      .fix = "ulimit -f unlimited"}};
+}
+
+constexpr std::array needs{LauncherNeed{"program", judge_program},     LauncherNeed{"host name", judge_host_name},
+                           LauncherNeed{"home", judge_home},           LauncherNeed{"temporary files", judge_temporary},
+                           LauncherNeed{"stack", judge_stack},         LauncherNeed{"open files", judge_open_files},
+                           LauncherNeed{"file sizes", judge_file_size}};
 
 std::uint64_t soft_limit(decltype(RLIMIT_STACK) resource) {
   rlimit limit{};
@@ -120,7 +140,35 @@ bool is_on(const char* variable) {
   return !value.empty() && std::string_view{"1tTyY"}.find(value.front()) != std::string_view::npos;
 }
 
+/// As execvp() looks for it; the error number, 0: it can be executed.
+int find_refusal(const std::string& launcher) {
+  const auto refusal_of = [](const std::filesystem::path& path) {
+    std::error_code error;
+    if (std::filesystem::is_directory(path, error)) return EISDIR;
+    return access(path.c_str(), X_OK) == 0 ? 0 : errno;
+  };
+  if (launcher.find('/') != std::string::npos) return refusal_of(launcher);
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders{path != nullptr ? path : "/bin:/usr/bin"};
+  int refusal = ENOENT;
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const int error = refusal_of(std::filesystem::path{folder.empty() ? "." : folder} / launcher);
+    if (error == 0) return 0;
+    if (error == EACCES) refusal = error;
+  }
+  return refusal;
+}
+
 }  // namespace
+
+core::Error no_launcher(const std::string& launcher, const std::string& refusal) {
+  return {core::ExitCode::system,
+          {.what = fmt::format("cannot start the MPI launcher '{}': {}", launcher, refusal),
+           .where = "--nproc",
+           .expected = "the launcher of the MPI library this program was built with",
+           .fix = "install it (Debian: openmpi-bin for Open MPI, mpich for MPICH), load its module, or name it in "
+                  "LOCKSTEP_MPIEXEC"}};
+}
 
 LauncherFacts read_launcher_facts() {
   LauncherFacts facts{.launcher = own_launcher(),
@@ -131,7 +179,9 @@ LauncherFacts read_launcher_facts() {
                       .home = std::nullopt,
                       .temporary = text_of("TMPDIR"),
                       .stack = soft_limit(RLIMIT_STACK),
-                      .open_files = soft_limit(RLIMIT_NOFILE)};
+                      .open_files = soft_limit(RLIMIT_NOFILE),
+                      .file_size = soft_limit(RLIMIT_FSIZE)};
+  if (const int error = find_refusal(facts.launcher)) facts.refusal = core::system_reason(error);
   if (const char* const home = std::getenv("HOME")) facts.home = home;
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) == 0) facts.host_name = name.data();

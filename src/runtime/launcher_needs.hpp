@@ -18,6 +18,7 @@ struct LauncherFacts {
   static constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
 
   std::string launcher{};     ///< own_launcher()
+  std::string refusal{};      ///< why the system would not execute it; empty if it would
   std::string mpi{};          ///< mpi_library_text()
   std::string host_name{};    ///< the whole
   bool keeps_domain = false;  ///< Open MPI 4 is told to use the whole
@@ -27,6 +28,7 @@ struct LauncherFacts {
   std::string temporary{};               ///< TMPDIR
   std::uint64_t stack = no_limit;        ///< bytes; soft limits
   std::uint64_t open_files = no_limit;
+  std::uint64_t file_size = no_limit;  ///< bytes
 };
 
 [[nodiscard]] LauncherFacts read_launcher_facts();
@@ -40,5 +42,8 @@ struct LauncherNeed {
   std::optional<core::Error> (*judge)(const LauncherFacts& facts, int n_ranks);
 };
 [[nodiscard]] std::span<const LauncherNeed> launcher_needs() noexcept;
+
+/// (system) `refusal`: why `launcher` cannot be executed.
+[[nodiscard]] core::Error no_launcher(const std::string& launcher, const std::string& refusal);
 
 }  // namespace lockstep::runtime

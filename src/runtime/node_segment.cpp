@@ -3,18 +3,25 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstring>
+#include <ctime>
+#include <exception>
+#include <filesystem>
 #include <new>
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "core/descriptor.hpp"
@@ -26,6 +33,29 @@ namespace lockstep::runtime {
 namespace {
 
 constexpr const char* segments_folder = "/dev/shm";
+constexpr std::string_view name_begin = "lockstep-";
+constexpr std::size_t n_random_digits = 24;  // of a name; a board has fewer
+
+/// The process in the name of a segment; 0: it is another name.
+pid_t creator_in(std::string_view name) {
+  if (!name.starts_with(name_begin)) return 0;
+  name.remove_prefix(name_begin.size());
+  pid_t creator = 0;
+  const auto [rest, status] = std::from_chars(name.data(), name.data() + name.size(), creator);
+  const std::string_view digits = name.substr(static_cast<std::size_t>(rest - name.data()));
+  const bool is_name = status == std::errc{} && digits.size() == 1 + n_random_digits && digits.front() == '-' &&
+                       digits.find_first_not_of("0123456789abcdef", 1) == std::string_view::npos;
+  return is_name ? std::max(creator, 0) : 0;
+}
+
+bool is_abandoned(const std::filesystem::path& path) {
+  constexpr std::time_t least_age_s = 60;
+  const pid_t creator = creator_in(path.filename().string());
+  struct stat status {};
+  if (creator == 0 || lstat(path.c_str(), &status) != 0) return false;
+  return S_ISREG(status.st_mode) && status.st_uid == geteuid() && std::time(nullptr) - status.st_mtime >= least_age_s &&
+         kill(creator, 0) != 0 && errno == ESRCH;
+}
 
 /// The step that failed on one rank; all zero: none did.
 struct Failure {
@@ -136,8 +166,9 @@ class NodeSegment final : public SharedSegment {
  private:
   // A name that nobody can know in advance.
   Failure create(std::array<char, 64>& path, core::Descriptor& file) const {
+    remove_abandoned_segments(segments_folder);
     std::random_device random;
-    fmt::format_to_n(path.data(), path.size() - 1, "{}/lockstep-{}-{:08x}{:08x}{:08x}", segments_folder, getpid(),
+    fmt::format_to_n(path.data(), path.size() - 1, "{}/{}{}-{:08x}{:08x}{:08x}", segments_folder, name_begin, getpid(),
                      random(), random(), random());
     file = core::Descriptor{::open(path.data(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)};
     if (file && ftruncate(file.get(), static_cast<off_t>(layout_.total())) == 0) return {};
@@ -185,6 +216,14 @@ class LoneSegment final : public SharedSegment {
 };
 
 }  // namespace
+
+void remove_abandoned_segments(const std::string& folder) noexcept try {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry{folder, error}, end; !error && entry != end; entry.increment(error))
+    if (is_abandoned(entry->path())) ::unlink(entry->path().c_str());
+} catch (const std::exception&) {
+  // They cost memory, but no run.
+}
 
 std::unique_ptr<SharedSegment> share_on_node(const Communicator& node, std::size_t bytes) {
   if (node.n_ranks() == 1) return std::make_unique<LoneSegment>(bytes);

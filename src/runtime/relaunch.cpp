@@ -97,12 +97,8 @@ void relaunch_under_mpi(int n_ranks, int argc, char** argv, const LaunchOptions&
 
   prepare_environment(n_ranks, options.n_threads);
   const int error = supervise_launcher(pointers.data(), options);
-  const std::string failure = fmt::format("cannot start the MPI launcher '{}'", launcher);
-  core::refuse_shortage(failure, "--nproc", error);
-  core::fail_usage({fmt::format("{}: {}", failure, core::system_reason(error)), "--nproc",
-                    "the launcher of the MPI library this program was built with",
-                    "install it (Debian: openmpi-bin for Open MPI, mpich for MPICH), load its module, or name it in "
-                    "LOCKSTEP_MPIEXEC"});
+  core::refuse_shortage(fmt::format("cannot start the MPI launcher '{}'", launcher), "--nproc", error);
+  throw no_launcher(launcher, core::system_reason(error));
 }
 
 }  // namespace lockstep::runtime

@@ -102,6 +102,10 @@ TEST_F(Forged, WhatAnIndexCannotSayIsNamedByItsField) {
       {"/content/state/of_epoch/steps", 1'000'000, "index.json: content.state.of_epoch.steps is 1000000"},
       {"/content/state/of_epoch/samples", 1'000'000, "index.json: content.state.of_epoch.samples is 1000000"},
       {"/content/state/epoch", 77, "index.json: content.state.step is "},
+      {"/files", Json::array(), "index.json: files is a list"},
+      {"/content/state/losses", "", "index.json: content.state.losses has 0 digits"},
+      {"/content/state/losses", std::string(80, '0'), "index.json: content.state.losses has 80 digits"},
+      {"/content/state/ledger", 5, "index.json: content.state.ledger is 5"},
       {"/content/state/losses", "xyz", "index.json: content.state.losses is 'xyz'"},
       {"/content/epoch_steps", 0, "index.json: content.epoch_steps is 0"},
       {"/schema", "other", "index.json: schema is 'other'"},
@@ -112,6 +116,23 @@ TEST_F(Forged, WhatAnIndexCannotSayIsNamedByItsField) {
     forge(pointer, value);
     expect_all_refuse({says});
   }
+}
+
+// Within an epoch only the set and its order tell which ledger is right.
+TEST_F(Forged, ALedgerOfOtherSamplesIsNamedBeforeTheRunGoesOn) {
+  const std::string toy = "train toy 3 --synthetic-samples 64 --resume part --run-dir s";
+  support::expect_done(lockstep_on,
+                       "train toy 2 --synthetic-samples 64 --max-steps 3 --save-every 1 --resume auto "
+                       "--run-dir part");
+  const std::string path = "part/checkpoints/step-000000003";
+  Json json = Json::parse(file(path + "/index.json"));
+  json["content"]["state"]["ledger"] = json["content"]["state"]["ledger"].get<std::uint64_t>() + 1;
+  seal(path, json.dump(1) + "\n");
+  for (const int n_ranks : {1, 2})
+    expect_refused(lockstep_on, {toy, {"index.json: content.state.ledger is ", "after 1 step of the epoch"}, n_ranks});
+  json["content"]["state"]["ledger"] = json["content"]["state"]["ledger"].get<std::uint64_t>() - 1;
+  seal(path, json.dump(1) + "\n");
+  support::expect_done(lockstep_on, toy);
 }
 
 TEST_F(Forged, WhatIsNestedDeeplyOrNoJsonIsNamed) {

@@ -1,7 +1,13 @@
 // lockstep with faults of --inject that are no signals: files that are late, or cannot be written. Signals are of
 // tests/fault.
+#include <atomic>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <utility>
 
+#include "core/clock.hpp"
 #include "support/lockstep_program.hpp"
 #include "support/text.hpp"
 
@@ -55,6 +61,60 @@ TEST_F(Faults, ACheckpointThatIsLostIsTold) {
                "failed after 2 epochs, 32 steps"});
   EXPECT_EQ(ran.err.find("error: "), ran.err.rfind("error: ")) << ran.err;
   EXPECT_EQ(n_in("r/checkpoints"), 0U);
+  EXPECT_GT(fs::file_size("r/weights.h5"), 0U);
+}
+
+/// The real time; acts once, when the run in `r` has recorded its first checkpoint. For a single rank, which does
+/// nothing else meanwhile.
+class ActsAfterASave : public core::Clock {
+ public:
+  explicit ActsAfterASave(std::function<void()> act) : act_{std::move(act)} {}
+  core::Seconds now() const noexcept override {
+    std::ifstream log{"r/log.jsonl"};
+    const std::string text{std::istreambuf_iterator<char>{log}, {}};
+    if (!has_acted_ && has(text, "step-000000016") && !has_acted_.exchange(true)) act_();
+    return core::real_clock().now();
+  }
+  void sleep(core::Seconds time) const override { core::real_clock().sleep(time); }
+  void wait(std::condition_variable& wake, std::unique_lock<std::mutex>& lock, core::Seconds time) const override {
+    core::real_clock().wait(wake, lock, time);
+  }
+
+ private:
+  std::function<void()> act_;
+  mutable std::atomic<bool> has_acted_{false};
+};
+
+const std::string long_run =
+    "train digits --synthetic-samples 64 --batch 4 --epochs 4 --val-split '' --save-every '64 samples' "
+    "--threads 1 --run-dir r";
+
+// Another run may have the name now: nothing is written there, and one message says why the run ends.
+TEST_F(Faults, ARunWhoseFolderIsRenamedEnds) {
+  const ActsAfterASave clock{[] {
+    fs::rename("r", "moved");
+    fs::create_directory("r");
+    write("r/run.json", "another's");
+  }};
+  const Ended ran = support::run_lockstep(words_of(long_run), {0}, clock);
+  expect_told(ran, 3, {"the run has lost its folder 'r'", "fix: "});
+  EXPECT_EQ(ran.err.find("error: "), ran.err.rfind("error: ")) << ran.err;
+  EXPECT_EQ(n_in("r"), 1U);
+  EXPECT_TRUE(fs::exists("moved/checkpoints/step-000000016/DONE"));
+}
+
+// Training goes on, as on a full disk; at the end one message says what to do.
+TEST_F(Faults, AFileInPlaceOfTheCheckpointsIsNamed) {
+  const ActsAfterASave clock{[] {
+    fs::remove_all("r/checkpoints");
+    write("r/checkpoints", "another's");
+  }};
+  const Ended ran = support::run_lockstep(words_of(long_run), {0}, clock);
+  expect_told(
+      ran, 3,
+      {"warning: no checkpoint after step 32: cannot write a checkpoint: ", "is not a folder", "fix: move it away"});
+  EXPECT_EQ(ran.err.find("error: "), ran.err.rfind("error: ")) << ran.err;
+  EXPECT_EQ(fs::file_size("r/checkpoints"), 9U);
   EXPECT_GT(fs::file_size("r/weights.h5"), 0U);
 }
 

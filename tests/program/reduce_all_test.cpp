@@ -145,6 +145,20 @@ TEST_F(ReduceAll, WhatMovingCoresSpoilIsMeasuredAgain) {
   EXPECT_EQ(n_marked(), 2);
 }
 
+// Any of them may be the only one that there is.
+TEST_F(ReduceAll, AProcessThatIsAloneTellsWhateverItsRankIs) {
+  for (const int rank : {0, 2}) {
+    runtime::LauncherHint hint;
+    hint.name = "Open MPI mpirun";
+    hint.rank = rank;
+    hint.n_ranks = 4;
+    const Ended ran = support::run_ranks({0}, [&](const runtime::Communicator& world) {
+      return support::run_reduce_all(world, parse_command_line({"-e", "8"}), hint);
+    });
+    expect_told(ran, 2, {"started 4 processes, but each runs as a single rank", "unset its variables"});
+  }
+}
+
 TEST_F(ReduceAll, ARankThatIsToBeSlowIsSlowedDown) {
   const Ended ran = support::run_ranks({0, 0}, [](const runtime::Communicator& world) {
     const CommandLine line = parse_command_line({"-e", "8", "-n", "2", "--inject", "delay:1:timing:1"});

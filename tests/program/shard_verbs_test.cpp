@@ -132,8 +132,10 @@ TEST_F(ShardVerbs, WhatAnImportChangesIsKeptInTheManifest) {
   expect_told(made("verify a"), 0, {"is whole"});
   made("pack a --out again");
   expect_same("a", "again");
-  made("merge a a --out twice");
-  EXPECT_TRUE(has(set("twice").at("/manifest.json"), notes[1]));
+  write("in/u.csv", ",big,y\n0,16777217,0\n1,nan,1\n2,4,0\n");
+  made("import csv in/u.csv --out other");
+  made("merge a other --out both");
+  EXPECT_TRUE(has(set("both").at("/manifest.json"), notes[1]));
 }
 
 TEST_F(ShardVerbs, ImportSaysWhatImagesWentThrough) {
@@ -242,7 +244,7 @@ TEST_F(ShardVerbs, TheBytesAreTheSameForAnyNumberOfRanks) {
                                  "pack s0 --compress zstd --shard-size 32K --chunk-size 8K --shuffle",
                                  "synth ratings --samples 2000 --shard-size 16K --chunk-size 4K",
                                  "synth toy --samples 500 --val 0.2 --shuffle --seed 5", "split s2 --val 0.1 --seed 3",
-                                 "merge s2 s2 --shard-size 64K --chunk-size 4K"}) {
+                                 "merge s2 s4 --shard-size 64K --chunk-size 4K"}) {
     const std::string name = "s" + std::to_string(n++);
     made(verb + " --out " + name);
     support::expect_done(lockstep_on, "shard " + verb + " --out " + name + ".of3", 3);
@@ -267,6 +269,11 @@ TEST_F(ShardVerbs, SplitAndMergeKeepTheSamples) {
   sum.insert(sum.end(), all.begin(), all.end());
   EXPECT_EQ(samples("sum"), sum);
   expect_told(made("head sum -n 100000"), 0, {"id 1189"});
+  fs::copy("t", "copy", fs::copy_options::recursive);
+  fs::create_directory_symlink("t", "link");
+  for (const std::string again : {"t", "./t", "copy", "link"})
+    expect_refused(lockstep_on, {"shard merge s t " + again + " --out bad",
+                                 {"'" + again + "' is the same set as 't'", "name each set once"}});
   made("synth digits --out d --samples 10");
   made("synth images --out i --samples 10 --height 28 --width 28 --channels 1");
   expect_refused(lockstep_on, {"shard merge d i --out bad", {"x is uint8 [28, 28], but uint8 [28, 28, 1] in "}});

@@ -81,11 +81,23 @@ TEST_F(Train, ReplacesNothingOfOthers) {
   fs::create_symlink("../victim", "theirs/weights.h5");
   fs::create_directories("pipe");  // a log that is a pipe keeps nobody waiting
   EXPECT_EQ(mkfifo("pipe/log.jsonl", 0600), 0);
+  for (const std::string name : {"run.json", "status.json", "weights.h5"}) {
+    fs::create_directories("linked_" + name);
+    fs::create_symlink("../victim", "linked_" + name + "/" + name);
+  }
+  write("mine/weights.h5", "notes of mine");
+  write("kept/checkpoints/step-000000001/index.json", "{}");
 
   const support::Refused table[] = {
       {"train toy --run-dir of_others", {"'of_others' holds another run"}},
-      {"train toy 1 --run-dir theirs", {"'theirs' holds another run"}},
-      {"train toy 1 --run-dir pipe", {"'pipe' holds another run"}},
+      {"train toy 1 --run-dir theirs", {"'theirs/weights.h5' is a symbolic link"}},
+      {"train toy 1 --run-dir linked_run.json", {"is a symbolic link", "--run-dir"}},
+      {"train toy 1 --run-dir linked_run.json --resume auto", {"is a symbolic link"}},
+      {"train toy 1 --run-dir linked_status.json --resume auto", {"is a symbolic link"}},
+      {"train toy 1 --run-dir linked_weights.h5 --resume auto", {"is a symbolic link"}},
+      {"train toy 1 --run-dir mine --resume auto", {"'mine/weights.h5' exists, and is not a weights file"}},
+      {"train toy 1 --run-dir kept", {"'kept' holds another run"}},
+      {"train toy 1 --run-dir pipe", {"'pipe/log.jsonl' is a pipe or device"}},
       {"train toy 1 --run-dir d", {"holds a set of shards"}},
       {"train toy 1 --save-weights d/train-00000.h5", {"would be inside a set of shards"}},
       {"train toy 1 --save-weights d/manifest.json", {"would be inside a set of shards"}},
@@ -95,6 +107,14 @@ TEST_F(Train, ReplacesNothingOfOthers) {
       {"train toy 1 --save-weights notes", {"not a weights file"}},
   };
   for (const support::Refused& refused : table) expect_refused(lockstep_on, refused);
+}
+
+// A number that no system has threads for would end the process by a signal.
+TEST_F(Train, RefusesAnImpossibleNumberOfThreads) {
+  for (const std::string n : {"99999", "4097", "5000,2", "99999999999999999999"}) {
+    const support::Variables variables{{{"OMP_NUM_THREADS", n}}};
+    expect_refused(lockstep_on, {"train toy 1 --run-dir r", {"OMP_NUM_THREADS is " + n, "at most 4096 threads"}});
+  }
 }
 
 TEST_F(Train, WeightsReplaceWeights) {

@@ -79,6 +79,31 @@ TEST_F(TrainResume, TellsWhereItGoesOn) {
             ran.line("digest"));
 }
 
+// Keys that may change, but not without other bits: neither the line nor run.json promises the same.
+TEST_F(TrainResume, PromisesNoSameBitsAfterAChangeOfWhatTheyDependOn) {
+  trained("--max-steps 21 --save-every 1 --deterministic --lanes 4 --run-dir part");
+  const auto resumed = [](const std::string& flags, const std::string& run) {
+    return trained("--epochs 2 --deterministic --resume part " + flags + " --run-dir " + run);
+  };
+  const struct {
+    const char *flags, *run, *says;
+  } rows[] = {{"--lanes 8", "lanes", "because lanes was 4, and is now 8"},
+              {"--lanes 4 --accumulate 2", "accumulate", "because accumulate was 1, and is now 2"},
+              {"--lanes 4 --precision bf16", "precision", "because precision was \"f32\", and is now \"bf16\""},
+              {"--lanes 4 --lr 0.5 --resume-anyway", "lr", "because lr was 0.001, and is now 0.5"}};
+  for (const auto& row : rows) {
+    const Ended ran = resumed(row.flags, row.run);
+    expect_told(ran, 0,
+                {"comes from a run with other settings: the result may differ", row.says, "resume  may differ"});
+    const std::string run = file(fmt::format("{}/run.json", row.run));
+    EXPECT_TRUE(has(run, R"("same_bits": "none")")) << run;
+    EXPECT_FALSE(has(run, "bit-identical")) << run;
+  }
+  const Ended same = resumed("--lanes 4", "same");
+  expect_told(same, 0, {"resume  bit-identical"});
+  EXPECT_FALSE(has(same.err, "other settings")) << same.err;
+}
+
 // Steps 20 and 30 are due; 21 and 25 are ends.
 TEST_F(TrainResume, SavesAtTheStepsOfAWholeRun) {
   make_part();

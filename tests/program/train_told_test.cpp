@@ -3,8 +3,12 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "runtime/launcher.hpp"
+#include "runtime/session.hpp"
+#include "runtime/watch/watchdog.hpp"
 #include "support/lockstep_program.hpp"
 #include "support/text.hpp"
+#include "training/command.hpp"
 #include "unit/io/temporary_folder.hpp"
 
 namespace lockstep::training {
@@ -45,6 +49,22 @@ void expect_once(const std::string& text, const std::string& words) {
 
 void expect_line(const Ended& ran, const char* pattern) {
   EXPECT_TRUE(std::regex_search(ran.out, std::regex{std::string{"(^|\n)"} + pattern})) << pattern << "\n" << ran.out;
+}
+
+// Any of them may be the only one that there is.
+TEST_F(TrainTold, AProcessThatIsAloneTellsWhateverItsRankIs) {
+  for (const char* const line : {"train toy --threads 1", "ckpt ls nothing", "shard stat nothing"}) {
+    runtime::LauncherHint hint;
+    hint.name = "Open MPI mpirun";
+    hint.rank = 2;
+    hint.n_ranks = 4;
+    const Ended ran = support::run_ranks({0}, [&](const runtime::Communicator& world) {
+      const runtime::Session session{world};
+      runtime::Watchdog watchdog{{}, {0}};
+      return run_on_ranks(session, parse_command_line(support::words_of(line)), hint, watchdog);
+    });
+    expect_told(ran, 2, {"started 4 processes, but each runs as a single rank", "unset its variables"});
+  }
 }
 
 TEST_F(TrainTold, TheTutorialsOwnLines) {

@@ -185,6 +185,11 @@ RANKS_TEST_P(LoaderOrders, EverySampleIsSeenOnceForAnySizes) {
       }
       EXPECT_EQ(n_global, n);
       EXPECT_EQ(sum_of_all(loader.ledger().hash()), Ledger::complete(n).hash());
+      const std::uint64_t half = loader.n_batches() / 2;
+      loader.begin_epoch(1);
+      for (std::uint64_t i = 0; i < half; ++i) ASSERT_NE(loader.next(), nullptr);
+      const std::uint64_t delivered = loader.ledger().hash();
+      EXPECT_EQ(loader.ledger_before(1, half).hash(), delivered) << "told before it is delivered";
     }
   }
 }

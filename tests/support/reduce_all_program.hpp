@@ -12,12 +12,13 @@
 namespace lockstep::support {
 
 /// The exit code of the rank that calls it.
-inline int run_reduce_all(const runtime::Communicator& world, const reduce_all::CommandLine& line) {
+inline int run_reduce_all(const runtime::Communicator& world, const reduce_all::CommandLine& line,
+                          const runtime::LauncherHint& hint = {}) {
   const runtime::Session session{world};
   runtime::Watchdog watchdog{{}, {}, line.options.drill.get()};
   watchdog.set_rank(world.rank(), world.n_ranks());
   reduce_all::Progress progress{watchdog, line.options.drill.get()};
-  return reduce_all::run(session, line, {}, progress);
+  return reduce_all::run(session, line, hint, progress);
 }
 
 [[nodiscard]] inline RunRank reduce_all_by_rank(const std::vector<std::string>& arguments) {

@@ -16,11 +16,19 @@ std::string_view name(SameBits same_bits) noexcept {
   return "none";
 }
 
-ResumePromise resume_promise(const Recipe& recipe, int n_ranks) {
+ResumePromise resume_promise(const Recipe& recipe, int n_ranks, const std::vector<Change>& changes) {
   if (!recipe.deterministic)
     return {SameBits::none,
             "may differ in the last bits from an uninterrupted run, because the order of sums is not fixed; "
             "--deterministic makes it bit-identical"};
+  if (!changes.empty()) {
+    const Change& first = changes.front();
+    const std::string more = changes.size() == 1 ? "" : fmt::format("; {} more changed", changes.size() - 1);
+    return {SameBits::none,
+            fmt::format("may differ in the last bits from an uninterrupted run, because {} was {}, and is "
+                        "now {}{}",
+                        first.key, first.then, first.now, more)};
+  }
   constexpr std::string_view identical = "bit-identical to an uninterrupted run, ";
   const std::string only = fmt::format("{}but only on {} rank{}", identical, n_ranks, n_ranks == 1 ? "" : "s");
   if (recipe.is_on_device) return {SameBits::same_ranks, only + " with GPUs of the same kind"};

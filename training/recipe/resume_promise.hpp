@@ -1,10 +1,11 @@
 // Whether a resumed run is bit-identical to an uninterrupted one, and on which numbers of ranks.
-// Invariant: a pure function of recipe and rank count; the tests of resuming check runs against it.
+// Invariant: a pure function of recipe, rank count and changes; the tests of resuming check runs against it.
 // Used by the start of a run, run.json and --verify-resume.
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "training/recipe/recipe.hpp"
 
@@ -23,7 +24,14 @@ struct ResumePromise {
   std::string text{};  ///< for users: "bit-identical to an uninterrupted run, but only on 4 ranks"
 };
 
-[[nodiscard]] ResumePromise resume_promise(const Recipe& recipe, int n_ranks);
+/// A key of the recipe, or the number of ranks, that a run has changed since its checkpoint.
+struct Change {
+  std::string key{}, then{}, now{};  ///< "lanes", "4", "8"
+};
+
+/// `changes`: what distinguishes a run that was resumed from the one that wrote the checkpoint; of free keys those
+/// alone that change bits.
+[[nodiscard]] ResumePromise resume_promise(const Recipe& recipe, int n_ranks, const std::vector<Change>& changes = {});
 
 /// Returns another number of ranks with the same bits: the largest smaller one, else the smallest larger one; 0 if
 /// there is none. Assumes that the recipe is deterministic.

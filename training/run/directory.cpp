@@ -20,10 +20,10 @@
 #include "core/log.hpp"
 #include "core/pending.hpp"
 #include "core/result_path.hpp"
-#include "core/shortage.hpp"
 #include "core/temporary.hpp"
 #include "metrics/fingerprint.hpp"
 #include "runtime/watch/testimony.hpp"
+#include "training/run/place.hpp"
 
 namespace lockstep::training {
 namespace {
@@ -31,55 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;  // keys in the order written here
 
-constexpr const char* flag = "--run-dir";
-
 std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
-
-[[noreturn]] void refuse(const std::string& path, int error) {
-  const std::string failure = fmt::format("cannot write a run to '{}'", path);
-  core::refuse_shortage(failure, flag, error);
-  core::fail_usage({.what = fmt::format("{}: {}", failure, core::system_reason(error)),
-                    .where = flag,
-                    .expected = "a writable folder, or the name of a new one",
-                    .fix = "name a folder of yours, for example one on the cluster's scratch file system"});
-}
-
-[[noreturn]] void refuse_other_run(const std::string& path) {
-  core::fail_usage({.what = fmt::format("'{}' holds another run", path),
-                    .where = flag,
-                    .expected = "a folder without a run, or the name of a new one",
-                    .fix = "resume that run with --resume auto, choose another name, or leave out --run-dir for a new "
-                           "folder in runs/"});
-}
-
-[[noreturn]] void refuse_run_under_way(const std::string& path, const std::string& holder) {
-  core::fail_usage({.what = fmt::format("a run is under way in '{}'{}{}", path, holder.empty() ? "" : ": ", holder),
-                    .where = flag,
-                    .expected = "a run that has ended, or the name of a new folder",
-                    .fix = "wait for it or stop it; or choose another name"});
-}
-
-[[noreturn]] void refuse_lock(const RunLock& lock) {
-  core::fail_usage({.what = fmt::format("a run cannot lock '{}': {}", lock.path,
-                                        lock.error == EEXIST ? "a pipe or device" : core::system_reason(lock.error)),
-                    .where = flag,
-                    .expected = "a regular file of this name, or none",
-                    .fix = "move it away, or choose another name"});
-}
-
-[[noreturn]] void refuse_shard_set(const std::string& path) {
-  core::fail_usage({.what = fmt::format("'{}' holds a set of shards", path),
-                    .where = flag,
-                    .expected = "a folder without one, or the name of a new one",
-                    .fix = "choose another name, or leave out --run-dir for a new folder in runs/"});
-}
-
-[[noreturn]] void refuse_drill(const std::string& path) {
-  core::fail_usage({.what = fmt::format("'{}' holds a run that was started without --inject", path),
-                    .where = "--inject, --run-dir",
-                    .expected = "a new folder, or a run that was started with --inject",
-                    .fix = "resume it in another folder: --resume FOLDER --run-dir ANOTHER"});
-}
 
 constexpr core::JsonRule faults_rule{.kind = core::JsonKind::list, .each = &core::json_text};
 constexpr std::array run_fields{core::JsonField{"faults", faults_rule, false}};
@@ -197,7 +149,7 @@ RunDirectory::RunDirectory(const std::string& path, const std::string& recipe_na
                            const core::Clock& clock)
     : since_status_{clock}, may_go_on_{may_go_on} {
   try {
-    if (!path.empty() && !core::is_shard_set(path)) core::refuse_in_shard_set(path, flag);
+    if (!path.empty() && !core::is_shard_set(path)) core::refuse_in_shard_set(path, run_dir_flag);
     path.empty() ? claim_fresh(recipe_name) : claim(path);
     faults_before_ = faults_in(file("run.json"));
     if (is_drill && was_there_ && faults_before_.empty()) refuse_drill(path_);
@@ -226,7 +178,7 @@ void RunDirectory::make_folders(const std::string& path) {
     if (mkdir(part->c_str(), 0777) == 0)
       made_.push_back(part->string());
     else if (errno != EEXIST)
-      refuse(path, errno);
+      refuse_place(path, errno);
   }
 }
 
@@ -242,28 +194,24 @@ void RunDirectory::claim(const std::string& path) {
   }
   if (lock_.error == EWOULDBLOCK) refuse_run_under_way(path, lock_.holder);
   if (lock_.error == EEXIST || lock_.error == ELOOP || lock_.error == EISDIR) refuse_lock(lock_);
-  if (lock_.error != 0) refuse(path, lock_.error);
+  if (lock_.error != 0) refuse_place(path, lock_.error);
   if (!lock_.has_locks && !lock_.is_new && !may_go_on_) refuse_other_run(path);
   look_for_run();  // one may have begun and ended since
   log_ = open_log();
 }
 
-/// Throws core::Error (usage) if there is one that this run must not resume.
+/// Throws core::Error (usage) if there is one that this run must not resume, or a name of the run is not its own.
 void RunDirectory::look_for_run() {
-  std::error_code error;
-  for (const char* const kept : {"run.json", "status.json", "weights.h5"})
-    if (fs::exists(fs::symlink_status(file(kept), error))) was_there_ = true;
-  const fs::file_status log = fs::symlink_status(file("log.jsonl"), error);
-  if (fs::is_regular_file(log) && fs::file_size(file("log.jsonl"), error) > 0) was_there_ = true;
-  const bool is_none_of_a_run = fs::exists(log) && !fs::is_regular_file(log);
-  if ((was_there_ && !may_go_on_) || is_none_of_a_run) refuse_other_run(path_);
+  refuse_foreign_names(path_);
+  if (holds_run(path_)) was_there_ = true;
+  if (was_there_ && !may_go_on_) refuse_other_run(path_);
 }
 
 /// An empty one was left by a run that was killed during its start.
 core::Descriptor RunDirectory::open_log() const {
   constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   core::Descriptor log{::open(file("log.jsonl").c_str(), flags, 0666)};
-  if (!log) refuse(path_, errno);
+  if (!log) refuse_place(path_, errno);
   return log;
 }
 
@@ -276,7 +224,7 @@ void RunDirectory::claim_fresh(const std::string& recipe_name) {
       made_.push_back(path);
       return claim(path);
     }
-    if (errno != EEXIST) refuse(path, errno);
+    if (errno != EEXIST) refuse_place(path, errno);
   }
 }
 
@@ -285,6 +233,7 @@ void RunDirectory::start(const RunInfo& info, const std::optional<ResumeRecord>&
     status_.at = resumed->at;
     status_.checkpoint = resumed->from;
   }
+  require_place();
   core::remove_leftovers(path_, "");
   runtime::forget_testimonies(path_);
   RunInfo all = info;
@@ -374,8 +323,15 @@ void RunDirectory::append(const std::string& line) {
   has_warned_ = true;
 }
 
+void RunDirectory::require_place() {
+  is_place_lost_ = is_place_lost_ || !is_in_place(lock_);
+  if (is_place_lost_) fail_for_lost_place(path_);
+}
+
 void RunDirectory::replace_status() {
   since_status_.restart();
+  complaint_ = core::complaint_of([&] { require_place(); });
+  if (complaint_) return;
   if (status_.state == RunStatus::running && was_ended_by_others(file("status.json"))) return;
   complaint_ = core::complaint_of([&] { put_status(file("status.json"), to_document(status_, time_text())); });
   if (!complaint_) return;

@@ -80,6 +80,11 @@ class RunDirectory final : public Observer {
 
   /// Renews a status that has become older than readers expect of a live run; only the position has changed.
   void working(const Position& at) override;
+  /// Throws core::Error (system) if the folder was renamed or removed: then nothing of the run is written any more, so
+  /// that nothing is made anew under a name that may be another run's.
+  void require_place();
+  /// Whether that was found, by require_place() or while the status was written.
+  [[nodiscard]] bool is_place_lost() const noexcept { return is_place_lost_; }
   /// The error to report at the end if the status is not what it should be; nothing if it is.
   [[nodiscard]] const std::optional<core::Error>& complaint() const noexcept { return complaint_; }
   /// The run ends now, without a final line in its log. A finished one stays as it is.
@@ -106,6 +111,7 @@ class RunDirectory final : public Observer {
   bool was_there_ = false;
   bool is_started_ = false;
   bool is_finished_ = false;
+  bool is_place_lost_ = false;
   bool has_warned_ = false;
   std::optional<core::Error> complaint_{};
 };

@@ -28,14 +28,6 @@ core::Descriptor open_lock(RunLock& lock) {
   return file;
 }
 
-/// Whether the file still has that name.
-bool is_in_place(const RunLock& lock) {
-  struct stat opened {
-  }, named{};
-  return fstat(lock.file.get(), &opened) == 0 && lstat(lock.path.c_str(), &named) == 0 &&
-         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
-}
-
 std::string read_holder(const RunLock& lock) {
   std::array<char, 100> text{};
   const ssize_t n = pread(lock.file.get(), text.data(), text.size(), 0);
@@ -49,6 +41,13 @@ void sign(const RunLock& lock) {
 }
 
 }  // namespace
+
+bool is_in_place(const RunLock& lock) noexcept {
+  struct stat opened {
+  }, named{};
+  return fstat(lock.file.get(), &opened) == 0 && lstat(lock.path.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
 
 RunLock take_run_lock(const std::string& folder, const std::function<void()>& opened) {
   RunLock lock{.path = fmt::format("{}/{}", folder, run_lock_name)};

@@ -25,6 +25,9 @@ inline constexpr const char* run_lock_name = "run.lock";
 /// Does not wait. `opened`, for tests: called each time a file is open and not yet locked.
 [[nodiscard]] RunLock take_run_lock(const std::string& folder, const std::function<void()>& opened = {});
 
+/// Whether the file that is locked still has its name: no longer if it, or its folder, was renamed or removed.
+[[nodiscard]] bool is_in_place(const RunLock& lock) noexcept;
+
 /// For a run that leaves nothing behind: releases the lock, and removes the file if this process created it.
 void remove_run_lock(RunLock& lock) noexcept;
 

@@ -5,15 +5,16 @@
 #include <algorithm>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include "checkpoint/folder.hpp"
 #include "checkpoint/weights.hpp"
 #include "core/log.hpp"
-#include "core/pending.hpp"
 #include "runtime/together.hpp"
 #include "runtime/watch/guard.hpp"
 #include "training/run/compat.hpp"
 #include "training/run/display.hpp"
+#include "training/run/place.hpp"
 #include "training/run/profile.hpp"
 
 namespace lockstep::training {
@@ -53,10 +54,10 @@ void Run::claim(const Recipe& recipe) {
   if (options_.compat) style_ = &require_compat_style(recipe.name);
   auto directory = std::make_unique<RunDirectory>(options_.run_dir, recipe.name, goes_on(options_),
                                                   options_.drill != nullptr, clock_);
-  if (!options_.save_weights.empty()) {
-    checkpoint::check_replaceable(options_.save_weights, "--save-weights");
-    core::check_writable(options_.save_weights, "--save-weights");
-  }
+  const bool is_place_named = !options_.save_weights.empty();
+  const std::string weights = is_place_named ? options_.save_weights : directory->file("weights.h5");
+  if (std::error_code error; is_place_named || (!options_.evaluate_only && std::filesystem::exists(weights, error)))
+    checkpoint::check_replaceable(weights, is_place_named ? "--save-weights" : run_dir_flag);
   directory_ = directory.get();
   observers_.push_back(std::move(directory));
 }

@@ -63,6 +63,9 @@ class Run {
   [[nodiscard]] bool is_in_order() const noexcept { return options_.compat; }
   /// Text for stdout.
   void print(std::string_view text) { printer_.print(text); }
+  /// On rank 0: see RunDirectory.
+  void require_place() const { directory_ != nullptr ? directory_->require_place() : void(); }
+  [[nodiscard]] bool is_place_lost() const noexcept { return directory_ != nullptr && directory_->is_place_lost(); }
   /// This rank fails alone, while others may be waiting for it.
   void fail(const Position& at, const std::string& reason) const;
   /// On rank 0: the error if the status or stdout could not be written.

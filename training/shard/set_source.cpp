@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <numeric>
 
 #include "core/error.hpp"
@@ -52,6 +53,18 @@ bool same_extras(const std::vector<data::ExtraEntry>& first, const std::vector<d
                     [](const auto& a, const auto& b) { return a.file == b.file && a.digest == b.digest; });
 }
 
+/// A manifest has the digests of all files: of two that are equal each sample would be there twice.
+void refuse_twice(const std::string& folder, std::map<std::string, std::string>& folders_by_digest) {
+  const std::string manifest = (std::filesystem::path{folder} / data::manifest_name).string();
+  const auto [first, is_new] = folders_by_digest.emplace(io::digest_of_file(manifest), folder);
+  if (is_new) return;
+  core::fail_usage({.what = fmt::format("'{}' is the same set as '{}', so each of its samples would be there twice",
+                                        folder, first->second),
+                    .where = "FOLDER",
+                    .expected = "sets with different samples",
+                    .fix = "name each set once"});
+}
+
 }  // namespace
 
 std::optional<std::string> find_difference(const data::SetSpec& first, const data::SetSpec& second,
@@ -69,8 +82,10 @@ SetSource::SetSource(const std::vector<std::string>& folders) {
   const data::Manifest first = data::read_manifest(folders.front());
   spec_ = first.spec;
   filter_ = first.filter;
+  std::map<std::string, std::string> folders_by_digest;
   for (const std::string& folder : folders) {
     const data::Manifest manifest = data::read_manifest(folder);
+    refuse_twice(folder, folders_by_digest);
     if (const auto difference = find_difference(spec_, manifest.spec, folder))
       core::fail_usage({.what = "the sets do not fit together: " + *difference,
                         .where = folders.front(),

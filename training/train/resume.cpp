@@ -36,9 +36,8 @@ constexpr std::array<std::string_view, 19> free_keys{
 /// Keys that decide which tensors there are: a checkpoint of others cannot be read, also with --resume-anyway.
 constexpr std::array<std::string_view, 6> fixed_keys{"model", "cifar-stem", "classes", "users", "items", "optimizer"};
 
-struct Difference {
-  std::string key, then, now;
-};
+/// Free keys that change the order or the precision of sums, and so the last bits.
+constexpr std::array<std::string_view, 5> bit_keys{"precision", "accumulate", "lanes", "threads", "deterministic"};
 
 bool is_free(const std::string& key, const std::string& schedule) {
   const bool is_to_the_end = schedule == "cosine" || schedule == "polynomial";
@@ -46,17 +45,18 @@ bool is_free(const std::string& key, const std::string& schedule) {
   return std::ranges::find(free_keys, key) != free_keys.end();
 }
 
-std::vector<Difference> differences(const Json& then, const Json& now) {
-  std::vector<Difference> all;
-  const std::string schedule = now.at("schedule");
+/// Of keys that `ignores` does not.
+template <class Ignores>
+std::vector<Change> differences(const Json& then, const Json& now, Ignores ignores) {
+  std::vector<Change> all;
   const auto text = [](const Json& recipe, const std::string& key) {
     return recipe.contains(key) ? recipe.at(key).dump() : "not set";
   };
   const auto compare = [&](const Json& some) {
     for (const auto& item : some.items()) {
       const std::string& key = item.key();
-      const bool is_known = std::ranges::any_of(all, [&](const Difference& one) { return one.key == key; });
-      if (is_known || is_free(key, schedule)) continue;
+      const bool is_known = std::ranges::any_of(all, [&](const Change& one) { return one.key == key; });
+      if (is_known || ignores(key)) continue;
       if (text(then, key) != text(now, key)) all.push_back({key, text(then, key), text(now, key)});
     }
   };
@@ -152,7 +152,8 @@ RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, 
                       .where = resume_flag,
                       .expected = "the same number of ranks, because PyTorch's order depends on it",
                       .fix = fmt::format("start {} ranks", content.at("ranks").dump())});
-  const auto other = differences(content.at("recipe"), Json::parse(recipe_json(recipe)));
+  const auto other = differences(content.at("recipe"), Json::parse(recipe_json(recipe)),
+                                 [&](const std::string& key) { return is_free(key, recipe.schedule); });
   for (const Difference& one : other)
     if (is_anyway && std::ranges::find(fixed_keys, one.key) != fixed_keys.end())
       core::fail_usage(
@@ -178,6 +179,24 @@ RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, 
            .fix = "name the set that the run was started with, or resume with this one: --resume-anyway"});
   }
   return parse_run_state(content.at("state").dump());
+}
+
+std::vector<Change> changes_of_bits(const checkpoint::Checkpoint& from, const Recipe& recipe, const Epochs& epochs) {
+  if (!recipe.deterministic) return {};
+  const Json content = Json::parse(from.content());
+  const auto keeps_bits = [&](const std::string& key) {
+    return is_free(key, recipe.schedule) && std::ranges::find(bit_keys, key) == bit_keys.end();
+  };
+  std::vector<Change> all = differences(content.at("recipe"), Json::parse(recipe_json(recipe)), keeps_bits);
+  const auto is_one = [](const std::string& n) { return n == "0" || n == "1" || n == "not set"; };  // as threads_of()
+  std::erase_if(all, [&](const Change& one) { return one.key == "threads" && is_one(one.then) && is_one(one.now); });
+  const int n_ranks = static_cast<int>(epochs.n_ranks);
+  const bool is_any = resume_promise(recipe, n_ranks).same_bits == SameBits::any_ranks;
+  if (content.at("ranks") != epochs.n_ranks && !is_any)
+    all.push_back({"the number of ranks", content.at("ranks").dump(), std::to_string(epochs.n_ranks)});
+  if (content.at("set_digest") != epochs.set_digest)
+    all.push_back({"the digest of the set", content.at("set_digest").dump(), Json(epochs.set_digest).dump()});
+  return all;
 }
 
 }  // namespace lockstep::training

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "checkpoint/reader.hpp"
 #include "runtime/communicator.hpp"
 #include "training/recipe/recipe.hpp"
+#include "training/recipe/resume_promise.hpp"
 #include "training/run/options.hpp"
 #include "training/train/bad_step.hpp"
 #include "training/train/state.hpp"
@@ -42,5 +44,10 @@ struct Epochs {
 /// and if it had another recipe or set, unless `is_anyway`.
 [[nodiscard]] RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, const Epochs& epochs,
                                     bool is_anyway);
+
+/// What a deterministic run has changed since the checkpoint, if that changes bits: keys that resume_state() lets
+/// change, those of --resume-anyway, and the number of ranks where bits depend on it.
+[[nodiscard]] std::vector<Change> changes_of_bits(const checkpoint::Checkpoint& from, const Recipe& recipe,
+                                                  const Epochs& epochs);
 
 }  // namespace lockstep::training

@@ -56,16 +56,19 @@ std::optional<std::int64_t> parse_date(const std::string& text) {
   return std::mktime(&date);
 }
 
+/// `what` does not say when the job ends.
+void warn_of_no_end(const std::string& what) {
+  core::log_warning(what +
+                    ", so the run cannot save a checkpoint before that; set --time-limit, or --time-limit 0 to silence "
+                    "this warning");
+}
+
 /// The time that `left_by` reads from the answer to `question`; warns if there is none.
 template <class Read>
 std::optional<core::Seconds> ask(const std::vector<std::string>& question, Read left_by) {
   const auto text = runtime::output_of(question, time_for_answer);
   const std::optional<core::Seconds> left = text ? left_by(*text) : std::nullopt;
-  if (!left)
-    core::log_warning(
-        fmt::format("'{}' does not report when this job ends, so the run cannot save a checkpoint before that; set "
-                    "--time-limit, or --time-limit 0 to silence this warning",
-                    fmt::join(question, " ")));
+  if (!left) warn_of_no_end(fmt::format("'{}' does not report when this job ends", fmt::join(question, " ")));
   return left && left->value < unlimited.value ? left : std::nullopt;
 }
 
@@ -105,7 +108,13 @@ std::optional<core::Seconds> time_left_by_qstat(std::string_view text, std::int6
 std::optional<core::Seconds> time_left_of_job() {
   if (const char* const text = std::getenv("SLURM_JOB_END_TIME")) {
     const auto end = parse_number(text);
-    return end ? if_above_zero(*end - std::time(nullptr)) : std::nullopt;
+    const auto left = end ? if_above_zero(*end - std::time(nullptr)) : std::nullopt;
+    if (!left)
+      warn_of_no_end(
+          fmt::format("SLURM_JOB_END_TIME does not say when this job ends: '{}' is not a time to come, in "
+                      "seconds since 1970",
+                      text));
+    return left;
   }
   if (const char* const job = std::getenv("SLURM_JOB_ID"))
     return ask({"squeue", "--noheader", "--jobs", job, "--format", "%L"}, time_left_by_squeue);

@@ -82,6 +82,7 @@ Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, cons
   if (!options_.dry_run && !options_.evaluate_only) resume();
   RunInfo info = run_info(world_, topology_, choice_, resolved, options_.arguments);
   info.set_digest = epochs_.set_digest;
+  info.resume = resume_promise(recipe_, world_.n_ranks(), changes_);
   if (options_.drill) info.faults = options_.drill->texts();
   std::ranges::move(setup_.warnings, std::back_inserter(info.warnings));
   run_.start(info,
@@ -99,7 +100,14 @@ void Trainer::resume() {
   });
   watchdog_.enter(runtime::Activity::setup, time_for_disk());
   const auto from = find_checkpoint(world_, options_);
-  if (from) go_on_from(*from);
+  if (from) {
+    go_on_from(*from);
+    require_ledger(*from);
+    runtime::together(world_, [&] { changes_ = changes_of_bits(*from, recipe_, epochs_); });
+  }
+  if (!changes_.empty() && world_.rank() == 0)
+    core::log_info(fmt::format("checkpoint '{}' comes from a run with other settings: the result {}", from->path(),
+                               resume_promise(recipe_, world_.n_ranks(), changes_).text));
   watchdog_.enter(runtime::Activity::setup);
 }
 
@@ -143,6 +151,7 @@ int Trainer::describe() {
 
 void Trainer::train() {
   StartRecord start = start_record(world_, topology_, choice_, recipe_, setup_, run_.folder(), resumed_);
+  start.promise = resume_promise(recipe_, world_.n_ranks(), changes_).text;
   if (limit_.is_known()) start.time_left = limit_.left();
   run_.tell(&Observer::started, start);
   if (world_.rank() == 0) runtime::announce_interrupt(stopping_text);
@@ -190,6 +199,7 @@ bool Trainer::train_epoch() {
     if (goes_on && is_within && is_save_due() && state_.n_steps < setup_.goal.n_steps) {
       goes_on = settle(true);
       if (goes_on) save_in_between();
+      goes_on = goes_on && ending_.exit_code == 0;
     }
     if (goes_on && interval_.is_due(state_.n_steps) && state_.n_steps < setup_.goal.n_steps) tell_interval();
   }
@@ -352,9 +362,10 @@ void Trainer::evaluate() {
   run_.tell(&Observer::evaluated, *state_.evaluation);
 }
 
-// Stopped by a signal, or by the clock of rank 0.
+// Stopped by a signal, by the clock of rank 0, or as rank 0 has found its folder gone, which is then reported.
 bool Trainer::is_stop_asked() const {
-  return runtime::pending_interrupt() != 0 || (world_.rank() == 0 && limit_.is_near());
+  const bool is_lost = run_.is_place_lost() && !options_.evaluate_only;
+  return runtime::pending_interrupt() != 0 || (world_.rank() == 0 && (limit_.is_near() || is_lost));
 }
 
 // Collective, when all ranks know that one is asked to stop.
@@ -375,6 +386,7 @@ void Trainer::finish() {
 
 // Collective, at the end.
 int Trainer::exit_code() const {
+  if (is_place_lost_) return ending_.exit_code;
   const auto bad = session_.agree(run_.complaint());
   return bad && ending_.exit_code == 0 ? core::to_int(*bad) : ending_.exit_code;
 }

@@ -63,6 +63,7 @@ class Trainer {
   void start_drill();
   void flip_bits();
   void resume();
+  void require_ledger(const checkpoint::Checkpoint& from);
   void go_on_from(const checkpoint::Checkpoint& from);
   void train();
   bool train_epoch();
@@ -95,6 +96,7 @@ class Trainer {
   void save_in_between();
   void advance_save();
   void finish_save();
+  [[nodiscard]] bool fails_for_place();
   void tell_unsaved(const Saving& saving, const core::Error& why) const;
   void save_weights() const;
   [[nodiscard]] std::string checkpoint_path() const;
@@ -132,6 +134,7 @@ class Trainer {
   metrics::StepStatistics steady_{warmup_steps};
   RunState state_{};
   std::optional<ResumeRecord> resumed_{};
+  std::vector<Change> changes_{};  ///< since the checkpoint that was resumed, where they change bits
   Epochs epochs_{};
   std::uint64_t ledger_before_ = 0;             ///< of the samples that the epoch had when the run was resumed
   std::uint64_t saved_at_ = 0;                  ///< samples seen when a checkpoint was begun last, or gone on from
@@ -144,6 +147,7 @@ class Trainer {
   bool is_kept_here_ = false;                   ///< in the folder of this run
   bool is_epoch_over_ = false;                  ///< trained and evaluated
   bool is_name_due_ = false;                    ///< of the state there is, which no checkpoint has yet
+  bool is_place_lost_ = false;                  ///< of the run's folder: reported, and nothing is written any more
   bool is_step_bad_ = false;                    ///< the one after state_.n_agreed
   std::optional<core::Error> divergence_{};     ///< of parameters, to be dealt with
   std::optional<std::uint64_t> diverged_at_{};  ///< step after which that was found last

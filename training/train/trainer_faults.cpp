@@ -3,15 +3,38 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <numeric>
 #include <span>
+#include <vector>
 
+#include "checkpoint/content.hpp"
 #include "checkpoint/folder.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "runtime/together.hpp"
 #include "training/train/bad_step.hpp"
 #include "training/train/trainer.hpp"
 
 namespace lockstep::training {
+
+// Collective: of a resumed run. The digest of an index does not tell who has written it, and at the end of the epoch a
+// wrong ledger would be taken for samples that were lost.
+void Trainer::require_ledger(const checkpoint::Checkpoint& from) {
+  if (recipe_.synthetic_steps > 0) return;  // one batch, again and again
+  const std::uint64_t n_steps = state_.of_epoch.n_steps;
+  const std::uint64_t mine = setup_.batches.training->ledger_before(state_.epoch, n_steps).hash();
+  const std::vector<std::uint64_t> all = runtime::gather_values(world_, std::span{&mine, 1});
+  const std::uint64_t ledger =
+      runtime::broadcast_value(world_, std::accumulate(all.begin(), all.end(), std::uint64_t{0}));
+  runtime::together(world_, [&] {
+    if (state_.ledger != ledger)
+      core::refuse_field(from.path() + "/index.json", "content.state.ledger", fmt::format("is {}", state_.ledger),
+                         fmt::format("{}, after {} step{} of the epoch, with the samples and the order of this run",
+                                     ledger, n_steps, n_steps == 1 ? "" : "s"),
+                         checkpoint::damaged_fix);
+  });
+}
 
 // The first step whose loss not all ranks know.
 void Trainer::fail_not_finite(const parallel::StepAgreement& agreement) {
@@ -42,6 +65,7 @@ void Trainer::keep_bad_step() {
   state_.n_steps = state_.n_agreed;
   state_.samples_seen =
       state_.epoch * n_epoch_samples(recipe_, *setup_.batches.training, world_.n_ranks()) + state_.of_epoch.n_samples;
+  if (fails_for_place()) return;
   const std::string path = fmt::format("{}/bad-{}", run_.folder(), checkpoint::name_of(state_.n_steps + 1));
   watchdog_.enter(runtime::Activity::save, time_for_disk());
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};

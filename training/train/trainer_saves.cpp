@@ -32,6 +32,7 @@ void Trainer::save_last() {
   std::optional<runtime::HoldRepeats> hold;
   if (ending_.exit_code == core::to_int(core::ExitCode::requeue)) hold.emplace();
   finish_save();
+  if (fails_for_place()) return;
   if (const auto ruined = core::complaint_of([&] { learner_.require_finite(); })) return fail_once(*ruined);
   std::optional<core::Error> unsaved;
   const bool is_there = state_.samples_seen == kept_at_ && (is_kept_here_ || !resumed_) && !is_name_due_;
@@ -87,10 +88,13 @@ std::optional<core::Error> Trainer::while_standing(Saving& saving, const std::fu
   watchdog_.enter(runtime::Activity::training);
   saving.record.stall.value += watch.elapsed().value;
   if (!complaint) return std::nullopt;
+  // What is wrong with a name says itself how to mend that.
+  const bool is_named = complaint->code() == core::ExitCode::usage && !complaint->problem().fix.empty();
   return core::Error{
       core::ExitCode::system,
       {.what = fmt::format("cannot write a checkpoint: {}", complaint->problem().what),
-       .fix = "free space, or name another folder with --run-dir; --resume continues from the previous checkpoint"}};
+       .fix = fmt::format("{}; --resume continues from the previous checkpoint",
+                          is_named ? complaint->problem().fix : "free space, or name another folder with --run-dir")}};
 }
 
 // Collective: why there is no checkpoint, the same on all ranks; nothing if there is one. `is_due`: by the recipe's
@@ -106,6 +110,7 @@ std::optional<core::Error> Trainer::save_now(bool is_due) {
 // Collective, while training goes on.
 void Trainer::save_in_between() {
   finish_save();
+  if (fails_for_place()) return;
   saving_ = begin_save(is_save_due());
   const std::string content = content_to_save(kept_state());
   const auto complaint =
@@ -131,7 +136,18 @@ void Trainer::finish_save() {
   while (saving_) advance_save();
 }
 
+// Collective: whether the run has failed because its folder was renamed or removed. There is nowhere to save, and going
+// on would lose more.
+bool Trainer::fails_for_place() {
+  const auto lost = core::complaint_of([this] { runtime::together(world_, [this] { run_.require_place(); }); });
+  if (!lost) return false;
+  fail_once(*lost);
+  is_place_lost_ = true;
+  return true;
+}
+
 void Trainer::tell_unsaved(const Saving& saving, const core::Error& why) const {
+  if (core::complaint_of([this] { run_.require_place(); })) return;  // the reason, which fails_for_place() reports
   if (world_.rank() == 0)
     core::log_warning(fmt::format("no checkpoint after step {}: {}; training continues, and {}", saving.record.at.step,
                                   why.problem().what, "earlier checkpoints stay"));

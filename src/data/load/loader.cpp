@@ -325,13 +325,9 @@ Loader::Loader(const runtime::Communicator& world, std::unique_ptr<Source> sourc
 
 Loader::~Loader() = default;
 Loader::Loader(Loader&&) noexcept = default;
-
 const Augment& Loader::augment() const noexcept { return state_->augment; }
-
 bool Loader::keeps_pixels() const noexcept { return state_->keeps_pixels; }
-
 std::uint64_t Loader::n_batches() const noexcept { return state_->plan.n_batches(); }
-
 std::uint64_t Loader::most() const noexcept { return state_->plan.most(); }
 
 void Loader::begin_epoch(std::uint64_t epoch, std::uint64_t first) {
@@ -392,5 +388,13 @@ LoaderStats Loader::stats() const {
 }
 
 const Ledger& Loader::ledger() const noexcept { return state_->ledger; }
+Ledger Loader::ledger_before(std::uint64_t epoch, std::uint64_t batch) {
+  state_->pipeline->stop();
+  state_->sampler.begin_epoch(epoch);
+  Ledger ledger;
+  while (batch-- > 0)
+    for (Share share = state_->plan.share(batch); share.n > 0; --share.n) ledger.add(state_->id_at(share, share.n - 1));
+  return ledger;
+}
 
 }  // namespace lockstep::data

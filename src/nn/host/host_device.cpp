@@ -1,5 +1,7 @@
+#include <fmt/format.h>
 #include <omp.h>
 
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 
@@ -10,6 +12,18 @@
 
 namespace lockstep::nn {
 namespace {
+
+/// With far too many in OMP_NUM_THREADS the process dies by a signal when Kokkos starts, whatever number that is given.
+/// A list is one number for each level.
+void require_possible_threads() {
+  constexpr long most = 4096;
+  const char* const variable = std::getenv("OMP_NUM_THREADS");
+  if (variable == nullptr || std::strtol(variable, nullptr, 10) <= most) return;
+  core::fail_usage({.what = fmt::format("OMP_NUM_THREADS is {}", variable),
+                    .where = "OMP_NUM_THREADS",
+                    .expected = fmt::format("at most {} threads", most),
+                    .fix = "set it to the number of cores of a rank, or unset it: --threads says how many compute"});
+}
 
 /// Kokkos starts once in a process: devices that live at the same time, such as those of ranks that are threads, share
 /// it.
@@ -43,6 +57,9 @@ class HostDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> open_device(int n_threads) { return std::make_unique<HostDevice>(n_threads); }
+std::unique_ptr<Device> open_device(int n_threads) {
+  require_possible_threads();
+  return std::make_unique<HostDevice>(n_threads);
+}
 
 }  // namespace lockstep::nn

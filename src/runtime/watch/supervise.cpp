@@ -105,6 +105,26 @@ void end_leftovers(const core::Clock& clock) {
   }
 }
 
+/// Besides LOCKSTEP_MPIEXEC, whose launcher may do anything.
+constexpr std::array variables_of_nodes{"SLURM_JOB_ID",
+                                        "PBS_NODEFILE",
+                                        "LSB_JOBID",
+                                        "PE_HOSTFILE",
+                                        "OMPI_MCA_orte_default_hostfile",
+                                        "PRTE_MCA_prte_default_hostfile",
+                                        "HYDRA_HOST_FILE"};
+
+bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
+
+bool has_other_nodes() { return std::ranges::any_of(variables_of_nodes, is_set); }
+
+/// With which ranks end a job; 1 is also that of any program that is no launcher.
+bool is_exit_code_of_ours(int code) {
+  constexpr std::array codes{core::ExitCode::usage, core::ExitCode::system, core::ExitCode::stalled,
+                             core::ExitCode::requeue};
+  return code > 128 || std::ranges::any_of(codes, [&](core::ExitCode one) { return core::to_int(one) == code; });
+}
+
 /// An end requested by a user: its steps, and when each was taken.
 class End {
  public:
@@ -162,8 +182,10 @@ class End {
       return core::to_int(core::ExitCode::system);
     }
     // The exit code of such a launcher would mean something else to a user: 1 a wrong result, 0 success. Ranks on other
-    // nodes may have started, but they would have printed something.
-    if (asked_ == 0 && !was_rank_started() && (is_silent || !may_be_elsewhere())) {
+    // nodes may have started, but they would have printed something, and a user's own launcher that fails without a
+    // batch job most likely has no others.
+    const bool is_unfit = code != 0 && !is_exit_code_of_ours(code) && !has_other_nodes();
+    if (asked_ == 0 && !was_rank_started() && (is_silent || is_unfit || !may_be_elsewhere())) {
       write_all(STDERR_FILENO,
                 fmt::format("error: the MPI launcher '{}' has ended before a rank has started, with exit code {}\n"
                             "  fix: {}LOCKSTEP_MPIEXEC, if it is set, must name the launcher of the MPI that this "
@@ -315,17 +337,7 @@ class Idleness {
 
 }  // namespace
 
-bool may_be_elsewhere() {
-  constexpr std::array variables{"LOCKSTEP_MPIEXEC",
-                                 "SLURM_JOB_ID",
-                                 "PBS_NODEFILE",
-                                 "LSB_JOBID",
-                                 "PE_HOSTFILE",
-                                 "OMPI_MCA_orte_default_hostfile",
-                                 "PRTE_MCA_prte_default_hostfile",
-                                 "HYDRA_HOST_FILE"};
-  return std::ranges::any_of(variables, [](const char* name) { return std::getenv(name) != nullptr; });
-}
+bool may_be_elsewhere() { return is_set("LOCKSTEP_MPIEXEC") || has_other_nodes(); }
 
 int supervise_launcher(char* const* command, const LaunchOptions& options) {
   for (const Descendant& one : find_descendants()) others.push_back(one.process);

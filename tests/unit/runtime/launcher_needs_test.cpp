@@ -38,6 +38,21 @@ TEST(LauncherNeeds, AreMetHere) {
   EXPECT_EQ(describe(sound()), "host name of 25 characters, HOME, TMPDIR set, stack 8 MiB, open files 1024");
 }
 
+// As of LOCKSTEP_MPIEXEC: a path, or a name that is found in PATH.
+TEST(LauncherNeeds, AProgramThatCanBeExecutedIsOne) {
+  const auto refused = [](const char* launcher) {
+    setenv("LOCKSTEP_MPIEXEC", launcher, 1);
+    const std::string refusal = read_launcher_facts().refusal;
+    unsetenv("LOCKSTEP_MPIEXEC");
+    return refusal;
+  };
+  EXPECT_EQ(refused("/no/such/mpirun"), "No such file or directory");
+  EXPECT_EQ(refused("no-such-mpirun"), "No such file or directory");
+  EXPECT_EQ(refused("/"), "Is a directory");
+  EXPECT_EQ(refused("/dev/null"), "Permission denied");
+  EXPECT_EQ(refused("sh"), "");
+}
+
 // Each is what a launcher has died of, or the last at which it lives.
 TEST(LauncherNeeds, TellWhatTheLauncherDiesOf) {
   struct Row {
@@ -71,6 +86,10 @@ TEST(LauncherNeeds, TellWhatTheLauncherDiesOf) {
        },
        0,
        {}},
+      {"a launcher that is not there",
+       [](auto& f) { f.refusal = "No such file or directory"; },
+       3,
+       {"cannot start the MPI launcher '/usr/bin/mpirun': No such file or directory", "LOCKSTEP_MPIEXEC"}},
       {"no user entry", [](auto& f) { f.has_user_entry = false; }, 0, {}},
       {"no HOME", [](auto& f) { f.home.reset(); }, 0, {}},
       {"neither",
@@ -96,6 +115,8 @@ TEST(LauncherNeeds, TellWhatTheLauncherDiesOf) {
       {"a stack of 256 KiB", [](auto& f) { f.stack = 256 << 10; }, 0, {}},
       {"a stack of 64 KiB", [](auto& f) { f.stack = 64 << 10; }, 3, {"64 KiB", "ulimit -s 8192"}},
       {"of MPICH, too", [&](auto& f) { f = sound(mpich), f.stack = 64 << 10; }, 3, {"64 KiB"}},
+      {"files of 64 KiB", [](auto& f) { f.file_size = 64 << 10; }, 0, {}},
+      {"files of 1 KiB", [](auto& f) { f.file_size = 1 << 10; }, 3, {"1 KiB: too small", "ulimit -f unlimited"}},
       {"52 files", [](auto& f) { f.open_files = 52; }, 0, {}},
       {"32 files", [](auto& f) { f.open_files = 32; }, 3, {"32 open files", "4 ranks", "ulimit -n 4096"}},
   };

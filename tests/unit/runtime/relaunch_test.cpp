@@ -79,7 +79,11 @@ int end_under(const fs::path& folder, const std::string& script, int signal = 0)
 
 TEST_F(Relaunch, EndsAsTheLauncherDoes) {
   EXPECT_EQ(end_under(folder_, "echo done\nexit 0\n"), 0);
+  EXPECT_EQ(end_under(folder_, "echo failed >&2\nexit 1\n"), 3) << "a program that is no launcher, as sleep";
+  EXPECT_EQ(end_under(folder_, "echo stopped\nexit 85\n"), 85);
+  setenv("PBS_NODEFILE", "/nowhere", 1);
   EXPECT_EQ(end_under(folder_, "echo failed >&2\nexit 1\n"), 1) << "ranks may be on other nodes";
+  unsetenv("PBS_NODEFILE");
   EXPECT_EQ(end_under(folder_, "exit 3\n"), 3);
   EXPECT_EQ(end_under(folder_, "kill -KILL $$\n"), 3);
 }
@@ -146,7 +150,7 @@ TEST_F(Relaunch, SaysWhatToInstallWhenThereIsNoLauncher) {
   try {
     relaunch_under_mpi(2, 1, argv, {});
   } catch (const core::Error& error) {
-    EXPECT_EQ(error.code(), core::ExitCode::usage);
+    EXPECT_EQ(error.code(), core::ExitCode::system);
     const std::string text = error.what();
     EXPECT_NE(text.find("/no/such/mpirun"), std::string::npos) << text;
     EXPECT_NE(text.find("--nproc"), std::string::npos) << text;

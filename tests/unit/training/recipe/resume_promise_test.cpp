@@ -45,5 +45,14 @@ TEST(ResumePromise, IsWhatRecipeAndDeviceAllow) {
   }
 }
 
+TEST(ResumePromise, IsNoneForARunThatHasChangedWhatBitsDependOn) {
+  const ResumePromise one = resume_promise(dealt_to(8), 1, {{"lanes", "4", "8"}});
+  EXPECT_EQ(one.same_bits, SameBits::none);
+  EXPECT_EQ(one.text, "may differ in the last bits from an uninterrupted run, because lanes was 4, and is now 8");
+  const ResumePromise two = resume_promise(dealt_to(8), 1, {{"lanes", "4", "8"}, {"accumulate", "1", "2"}});
+  EXPECT_EQ(two.text,
+            "may differ in the last bits from an uninterrupted run, because lanes was 4, and is now 8; 1 more changed");
+}
+
 }  // namespace
 }  // namespace lockstep::training

@@ -125,9 +125,40 @@ TEST(RunDirectory, RefusesAFolderWithAnotherRun) {
   put(folder / "old/run.json", "{}");
   refuse(folder / "old", {"holds another run", "leave out --run-dir"});
   EXPECT_FALSE(fs::exists(folder / "old/log.jsonl"));
+}
+
+// A link of a run's own name would lead the run to a file of others, also one that resumes.
+TEST(RunDirectory, WritesThroughNoLinkOfAnOwnName) {
+  const TemporaryFolder folder;
+  put(folder / "precious", "another's");
+  for (const std::string name : {"run.json", "status.json", "log.jsonl", "weights.h5"}) {
+    const std::string run = folder / ("of_" + name);
+    fs::create_directory(run);
+    fs::create_symlink(folder / "precious", fmt::format("{}/{}", run, name));
+    const std::vector<std::string> words{fmt::format("'{}/{}' is a symbolic link", run, name), "--run-dir",
+                                         "remove the link"};
+    refuse(run, words);
+    expect_error([&] { RunDirectory{run, "toy", true}; }, ExitCode::usage, words);
+    EXPECT_FALSE(fs::exists(run + "/run.lock"));
+  }
+  EXPECT_EQ(get(folder / "precious"), "another's");
+}
+
+// What a run left that has lost its other files, or what somebody has copied there.
+TEST(RunDirectory, CheckpointsAreThoseOfARun) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "r/checkpoints/step-000000004");
+  refuse(folder / "r", {"holds another run"});
+  { const RunDirectory goes_on{folder / "r", "toy", true}; }
+  EXPECT_TRUE(fs::exists(folder / "r/checkpoints/step-000000004"));
   fs::create_directory(folder / "linked");
-  fs::create_symlink(folder / "precious", folder / "linked/status.json");
+  fs::create_directory_symlink(folder / "r/checkpoints", folder / "linked/checkpoints");
   refuse(folder / "linked", {"holds another run"});
+  fs::create_directory(folder / "file");
+  put(folder / "file/checkpoints", "");
+  refuse(folder / "file", {"/file/checkpoints' is not a folder", "move it away"});
+  fs::create_directories(folder / "empty/checkpoints");
+  const RunDirectory takes{folder / "empty", "toy"};
 }
 
 // A log may be rotated, and a run that is refused removes nothing of the one that has the folder.
@@ -268,6 +299,33 @@ TEST(RunDirectory, TellsWhyItFailed) {
   EXPECT_EQ(status["loss"], 0.125);
 }
 
+TEST(RunDirectory, MakesNothingAnewWhereItsFolderWas) {
+  const TemporaryFolder folder;
+  RunDirectory run{folder / "r", "toy"};
+  run.start(example_info());
+  EXPECT_NO_THROW(run.require_place());
+  fs::rename(folder / "r", folder / "moved");
+  run.interval_over(example_train());
+  EXPECT_FALSE(fs::exists(folder / "r"));
+  EXPECT_TRUE(run.is_place_lost());
+  expect_error([&] { run.require_place(); }, ExitCode::system, {"the run has lost its folder", "--run-dir"});
+  ASSERT_TRUE(run.complaint());
+  RunDirectory next{folder / "r", "toy"};
+  next.start(example_info());
+  const std::string before = get(folder / "r/status.json");
+  run.ended(example_final());
+  EXPECT_EQ(get(folder / "r/status.json"), before) << "that of the next run";
+  EXPECT_EQ(lines_of(folder / "moved/log.jsonl").back()["kind"], "final");
+}
+
+TEST(RunDirectory, DoesNotStartWithoutItsLock) {
+  const TemporaryFolder folder;
+  RunDirectory run{folder / "r", "toy"};
+  fs::remove(folder / "r/run.lock");
+  expect_error([&] { run.start(example_info()); }, ExitCode::system, {"run.lock, was renamed, removed"});
+  EXPECT_FALSE(fs::exists(folder / "r/run.json"));
+}
+
 TEST(RunDirectory, RemovesWhatAKilledRunHasLeft) {
   const TemporaryFolder folder;
   RunDirectory{folder / "r", "toy"}.start(example_info());
@@ -300,6 +358,17 @@ TEST(RunDirectory, OthersMayTellThatARunHasFailed) {
   put(folder / "no.json", "{");
   mark_failed(folder / "no.json", "nobody");
   EXPECT_EQ(get(folder / "no.json"), "{");
+}
+
+TEST(RunDirectory, NamesTheLimitOfFileSizes) {
+  const TemporaryFolder folder;
+  {
+    RunDirectory run{folder / "r", "toy"};
+    const io::FullDisk full{0};
+    expect_error([&] { run.start(example_info()); }, ExitCode::system,
+                 {"run.json': File too large", "raise the limit of file sizes of a process: ulimit -f"});
+  }
+  EXPECT_FALSE(fs::exists(folder / "r"));
 }
 
 TEST(RunDirectory, AFullDiskCostsLinesButNotTheRun) {

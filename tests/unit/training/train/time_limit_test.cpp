@@ -54,7 +54,12 @@ TEST(TimeLimit, OfTheJobIsWhatSlurmSays) {
   for (const std::string& text : {std::string{}, std::string{"soon"}, std::string{"12x"}, std::string{"-5"},
                                   std::to_string(std::time(nullptr) - 5), std::string{"99999999999999999999"}}) {
     set(text);
+    testing::internal::CaptureStderr();
     EXPECT_FALSE(time_left_of_job()) << text;
+    const std::string warning = testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(support::has(warning, "warning: SLURM_JOB_END_TIME does not say when this job ends: '" + text + "'"))
+        << warning;
+    EXPECT_TRUE(support::has(warning, "--time-limit")) << warning;
   }
   unsetenv("SLURM_JOB_END_TIME");
 }
