@@ -69,6 +69,10 @@ bool is_one_of(std::string_view word, std::string_view words) {
   return false;
 }
 
+bool starts_with_any(std::string_view text, std::span<const std::string_view> beginnings) {
+  return std::ranges::any_of(beginnings, [text](std::string_view beginning) { return text.starts_with(beginning); });
+}
+
 bool contains_ignoring_case(std::string_view text, std::string_view part) {
   const auto same = [](char a, char b) { return core::to_lower(a) == core::to_lower(b); };
   return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end() || part.empty();
@@ -81,9 +85,20 @@ std::optional<long> whole_number(std::string_view text) noexcept {
   return number;
 }
 
+std::string_view file_name(std::string_view path) noexcept {
+  return path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
+}
+
+std::string counted(long n, std::string_view thing) { return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s"); }
+
 std::optional<std::string> near_name(std::string_view word, std::span<const std::string> candidates) {
   constexpr std::size_t longest = 64;
   return word.size() <= longest ? core::near_miss(word, candidates) : std::nullopt;
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates, std::string_view dashes) {
+  const auto near = near_name(word, candidates);
+  return near ? fmt::format("did you mean {}{}?", dashes, *near) : "";
 }
 
 const Lookalike* find_lookalike(char32_t code) noexcept {
