@@ -3,9 +3,7 @@
 // Used by script_lint.cpp.
 #pragma once
 
-#include <initializer_list>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -51,6 +49,8 @@ struct Look {
   /// Whether this line has a character that looks like one of ASCII, which is told instead of what comes of it.
   [[nodiscard]] bool has_lookalike(int line) const;
   [[nodiscard]] bool is_pbs() const noexcept { return script.system == BatchSystem::pbs; }
+  /// Of the nodes of the first kind; nothing is asked for where there are none.
+  [[nodiscard]] Chunk first_chunk() const { return request.chunks.empty() ? Chunk{} : request.chunks.front(); }
   /// Of the job; the most of them where it leaves that open; nothing if it does not say.
   [[nodiscard]] std::optional<long> n_nodes() const;
 };
@@ -76,23 +76,10 @@ void check_expansions(const Look& look);
 /// Variables and commands.
 void check_commands(const Look& look);
 
-[[nodiscard]] bool has_word(std::span<const std::string> words, std::string_view word);
 /// The ranks of `launch`: those that it says, or those of the job where the launcher takes them from there.
 [[nodiscard]] std::optional<long> ranks_of(const Launch& launch, const Look& look);
-/// VALUE of `flag VALUE` or `flag=VALUE`; nothing if `flag` is not there.
-[[nodiscard]] std::optional<std::string_view> argument(std::span<const std::string> words, std::string_view flag);
-[[nodiscard]] bool starts_ranks(const Launch& launch);
-/// srun, mpirun or mpiexec.
-[[nodiscard]] bool is_mpi_launcher(Launcher launcher);
-[[nodiscard]] bool is_torch(Launcher launcher);
-/// Of the system: it needs no ranks, no MPI and no cores to speak of.
-[[nodiscard]] bool is_small_command(const Launch& launch);
 /// A port that each job on a node would take.
 void warn_of_port(int line, long port, const Look& look);
-/// The last of these; nullptr if there is none.
-[[nodiscard]] const Flag* flag_of(const Launch& launch, std::initializer_list<std::string_view> names);
-/// The value of flag_of(); nothing if it is no number, as where the shell fills it in.
-[[nodiscard]] std::optional<long> count_of(const Launch& launch, std::initializer_list<std::string_view> names);
 /// What words of `command` read after $ and ${.
 [[nodiscard]] std::vector<Read> reads_of(const Command& command);
 

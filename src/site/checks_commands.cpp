@@ -229,10 +229,6 @@ void check_files(const Look& look) {
 
 }  // namespace
 
-bool has_word(std::span<const std::string> words, std::string_view word) {
-  return std::ranges::find(words, word) != words.end();
-}
-
 std::vector<Read> reads_of(const Command& command) {
   std::vector<Read> reads;
   const auto is_asking = [](const std::string& word) { return word == "-z" || word == "-n" || word == "-v"; };

@@ -118,8 +118,7 @@ void check_needs(const Look& look) {
 
 void check_account(const Look& look) {
   const Flag* const account = directive(look.script, "account");
-  const bool wants_gpus = !look.request.chunks.empty() && look.request.chunks.front().gpus;
-  if (account == nullptr || !account->value || look.site.account_ends.empty() || !wants_gpus) return;
+  if (account == nullptr || !account->value || look.site.account_ends.empty() || !look.first_chunk().gpus) return;
   if (account->text().ends_with(look.site.account_ends) || is_placeholder(account->text())) return;
   look.warning(
       account->line,

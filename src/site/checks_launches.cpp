@@ -126,11 +126,11 @@ void check_counts(const Launch& launch, const Look& look) {
   long per_node = 0, cores = 0, all_cores = 0;
   bool knows_cores = true;
   for (const Chunk& chunk : look.request.chunks) {
-    per_node = std::max(per_node, chunk.ranks ? chunk.ranks->value : 0);
+    per_node = std::max(per_node, value_or(chunk.ranks, 0L));
     knows_cores = knows_cores && chunk.cores && chunk.cores->value < 1'000'000;
     if (!knows_cores) continue;
     cores = std::max(cores, chunk.cores->value);
-    all_cores += std::min(chunk.nodes ? chunk.nodes->value : 1, 1'000'000L) * chunk.cores->value;
+    all_cores += std::min(value_or(chunk.nodes, 1L), 1'000'000L) * chunk.cores->value;
   }
   const auto ranks = ranks_of(launch, look);
   const auto of_node = count_of(launch, {"ntasks-per-node", "ppn", "npernode"});
@@ -161,32 +161,9 @@ void check_device(const Look& look) {
 
 }  // namespace
 
-bool is_mpi_launcher(Launcher launcher) {
-  return launcher == Launcher::srun || launcher == Launcher::mpirun || launcher == Launcher::mpiexec;
-}
-
-bool is_torch(Launcher launcher) { return launcher == Launcher::torchrun || launcher == Launcher::torch_launch; }
-
-const Flag* flag_of(const Launch& launch, std::initializer_list<std::string_view> names) {
-  for (const std::string_view name : names)
-    if (const Flag* const flag = last_of(launch.flags, name)) return flag;
-  return nullptr;
-}
-
-std::optional<long> count_of(const Launch& launch, std::initializer_list<std::string_view> names) {
-  const Flag* const flag = flag_of(launch, names);
-  return flag != nullptr ? whole_number(flag->text()) : std::nullopt;
-}
-
 void warn_of_port(int line, long port, const Look& look) {
   look.warning(line, fmt::format("port {} is fixed", port), "a second job on that node cannot use it",
                "$((10000 + SLURM_JOB_ID % 50000)), or a program whose ranks meet by MPI");
-}
-
-bool is_small_command(const Launch& launch) {
-  constexpr std::string_view small =
-      "which ldd hostname nvidia-smi echo true mkdir cp rm tar ls cat env date lscpu free sbcast printenv";
-  return launch.program.empty() ? launch.variable.empty() : is_one_of(file_name(launch.program.front()), small);
 }
 
 std::optional<long> ranks_of(const Launch& launch, const Look& look) {
@@ -198,19 +175,6 @@ std::optional<long> ranks_of(const Launch& launch, const Look& look) {
   if (is_of_srun && flag_of(launch, {"nodes", "ntasks-per-node", "ntasks-per-gpu", "ntasks-per-core"}) != nullptr)
     return std::nullopt;
   return is_of_srun || launch.launcher == Launcher::launch ? std::optional{look.request.ranks->value} : std::nullopt;
-}
-
-std::optional<std::string_view> argument(std::span<const std::string> words, std::string_view flag) {
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string_view word = words[i];
-    if (word == flag) return i + 1 < words.size() ? std::string_view{words[i + 1]} : "";
-    if (word.starts_with(flag) && word.substr(flag.size()).starts_with('=')) return word.substr(flag.size() + 1);
-  }
-  return std::nullopt;
-}
-
-bool starts_ranks(const Launch& launch) {
-  return is_mpi_launcher(launch.launcher) || launch.launcher == Launcher::launch;
 }
 
 void check_launches(const Look& look) {

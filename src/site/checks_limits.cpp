@@ -53,8 +53,8 @@ void check_threads(const Chunk& chunk, const Look& look, const Nodes& limits) {
   const Variable* const last = find_last_by(look.script.variables, "OMP_NUM_THREADS", &Variable::name);
   const long threads = last != nullptr ? count_in(last->value).value_or(0) : 0;
   if (threads == 0) return;
-  const long ranks = chunk.ranks ? chunk.ranks->value : 1;
-  const long of_rank = chunk.cores_of_rank ? chunk.cores_of_rank->value : 0;
+  const long ranks = value_or(chunk.ranks, 1L);
+  const long of_rank = value_or(chunk.cores_of_rank, 0L);
   if (of_rank != 0 && threads > of_rank)
     look.warning(last->line, fmt::format("OMP_NUM_THREADS={} with {} cores a rank", threads, of_rank),
                  "threads that share a core wait for each other", fmt::format("OMP_NUM_THREADS={}", of_rank));
@@ -98,8 +98,7 @@ void check_array(const Look& look) {
 
 void check_qos(const Look& look) {
   const Flag* const qos = directive(look.script, "qos");
-  const auto& chunks = look.request.chunks;
-  const bool wants_gpus = !chunks.empty() && chunks.front().gpus && chunks.front().gpus->value > 0;
+  const bool wants_gpus = value_or(look.first_chunk().gpus, 0L) > 0;
   const std::string& end = look.site.cpu_qos_ends;
   if (qos == nullptr || end.empty() || !qos->text().ends_with(end) || !wants_gpus) return;
   look.error(qos->line, fmt::format("GPUs with the QOS '{}'", qos->text()),
@@ -109,8 +108,8 @@ void check_qos(const Look& look) {
 
 /// GPUs of no model, or nodes of several kinds.
 void check_model(const Look& look) {
-  if (look.site.needs_company.empty() || look.request.chunks.empty() || !look.request.chunks.front().gpus) return;
-  const Chunk& chunk = look.request.chunks.front();
+  const Chunk chunk = look.first_chunk();
+  if (look.site.needs_company.empty() || !chunk.gpus) return;
   const auto features = features_of(look.request.constraint);
   if (features.empty() && !chunk.gpu)
     look.warning(chunk.gpus->line, "GPUs of no model", fmt::format("{} then gives the oldest ones", look.site.title),

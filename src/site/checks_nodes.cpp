@@ -15,8 +15,7 @@ long ranks_of_node(const Launch& launch, const Look& look) {
   const std::initializer_list<std::string_view> of_node{"ntasks-per-node", "ppn", "npernode"};
   if (flag_of(launch, of_node) != nullptr) return count_of(launch, of_node).value_or(1);
   const bool is_by_header = launch.launcher == Launcher::srun && flag_of(launch, {"ntasks", "n"}) == nullptr;
-  const auto& chunks = look.request.chunks;
-  return is_by_header && !chunks.empty() && chunks.front().ranks ? chunks.front().ranks->value : 1;
+  return is_by_header ? value_or(look.first_chunk().ranks, 1L) : 1;
 }
 
 /// The number of nodes, and the first of them, as a script may ask for them.
@@ -54,11 +53,10 @@ void check_torch_of_nodes(const Launch& torch, const Launch* outer, const Look& 
   const bool is_square = outer != nullptr && check_square(*outer, torch, look);
   const auto n_nodes = look.n_nodes();
   const auto asked = count_of(torch, {"nnodes"}), processes = count_of(torch, {"nproc_per_node"});
-  const auto gpus = look.request.chunks.empty() ? std::nullopt : look.request.chunks.front().gpus;
-  if (processes && gpus && gpus->value > 0 && *processes > gpus->value)
-    look.warning(torch.line, fmt::format("--nproc_per_node={} with {} GPUs a node", *processes, gpus->value),
-                 "processes without a GPU of their own fail or share one",
-                 fmt::format("--nproc_per_node={}", gpus->value));
+  const long gpus = value_or(look.first_chunk().gpus, 0L);
+  if (gpus > 0 && processes.value_or(0) > gpus)
+    look.warning(torch.line, fmt::format("--nproc_per_node={} with {} a node", *processes, counted(gpus, "GPU")),
+                 "processes without a GPU of their own fail or share one", fmt::format("--nproc_per_node={}", gpus));
   const bool is_of_fewer = outer != nullptr && flag_of(*outer, {"nodes", "n", "ntasks", "host"}) != nullptr;
   if (!n_nodes || is_square || is_of_fewer || torch.is_in_braces) return;
   if (asked && *asked != *n_nodes)
@@ -121,7 +119,7 @@ bool starts_plain_ranks(const Look& look) {
 void check_gpus_of_ranks(const Look& look) {
   for (const Chunk& chunk : look.request.chunks) {
     if (!chunk.gpus || chunk.gpus->value == 0 || (!chunk.ranks && look.is_pbs())) continue;
-    const long ranks = chunk.ranks ? chunk.ranks->value : 1, gpus = chunk.gpus->value;
+    const long ranks = value_or(chunk.ranks, 1L), gpus = chunk.gpus->value;
     const bool is_idle = ranks == 1 && gpus > 1 && has_several_nodes(look) && starts_plain_ranks(look);
     if (ranks == gpus || (!chunk.ranks && !is_idle)) continue;
     look.add(is_idle ? Severity::warning : Severity::note, chunk.ranks ? chunk.ranks->line : chunk.gpus->line,

@@ -15,7 +15,6 @@ constexpr std::string_view own_mark = "lockstep:";
 constexpr std::size_t most_held = 64;
 constexpr std::size_t most_launched_words = 10'000;  ///< of the programs of all launches
 constexpr int most_directives = 1000;
-constexpr std::size_t most_odd = 100;
 constexpr int most_nested = 4;  ///< launchers that start launchers
 
 /// Words of a directive: quotes as the batch system takes them, and nothing after a # that is not quoted. To qsub that
@@ -60,7 +59,7 @@ class Parts {
 
  private:
   void keep_odd(std::string_view word, int line) {
-    while (!word.empty() && script_.unread.odd.size() < most_odd) {
+    while (!word.empty() && script_.unread.odd.size() < Unread::most_odd) {
       const auto first = core::first_character(word);
       if (first && first->n_bytes > 1) script_.unread.odd.push_back({line, first->code});
       word.remove_prefix(first ? first->n_bytes : 1);

@@ -138,4 +138,42 @@ bool runs(Words words, std::string_view name) {
   return std::ranges::any_of(words, [name](const std::string& word) { return file_name(word) == name; });
 }
 
+bool has_word(Words words, std::string_view word) { return std::ranges::find(words, word) != words.end(); }
+
+std::optional<std::string_view> argument(Words words, std::string_view flag) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    if (word == flag) return i + 1 < words.size() ? std::string_view{words[i + 1]} : "";
+    if (word.starts_with(flag) && word.substr(flag.size()).starts_with('=')) return word.substr(flag.size() + 1);
+  }
+  return std::nullopt;
+}
+
+bool is_mpi_launcher(Launcher launcher) {
+  return launcher == Launcher::srun || launcher == Launcher::mpirun || launcher == Launcher::mpiexec;
+}
+
+bool starts_ranks(const Launch& launch) {
+  return is_mpi_launcher(launch.launcher) || launch.launcher == Launcher::launch;
+}
+
+bool is_torch(Launcher launcher) { return launcher == Launcher::torchrun || launcher == Launcher::torch_launch; }
+
+const Flag* flag_of(const Launch& launch, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names)
+    if (const Flag* const flag = last_of(launch.flags, name)) return flag;
+  return nullptr;
+}
+
+std::optional<long> count_of(const Launch& launch, std::initializer_list<std::string_view> names) {
+  const Flag* const flag = flag_of(launch, names);
+  return flag != nullptr ? whole_number(flag->text()) : std::nullopt;
+}
+
+bool is_small_command(const Launch& launch) {
+  constexpr std::string_view small =
+      "which ldd hostname nvidia-smi echo true mkdir cp rm tar ls cat env date lscpu free sbcast printenv";
+  return launch.program.empty() ? launch.variable.empty() : is_one_of(file_name(launch.program.front()), small);
+}
+
 }  // namespace lockstep::site

@@ -91,7 +91,7 @@ std::optional<Asked<long>> ranks_of_job(const JobScript& script, const std::vect
   for (const Chunk& chunk : chunks) {
     if (!chunk.ranks || (chunk.nodes && chunk.nodes->value > 1'000'000) || chunk.ranks->value > 1'000'000)
       return std::nullopt;
-    all.value += (chunk.nodes ? chunk.nodes->value : 1) * chunk.ranks->value;
+    all.value += value_or(chunk.nodes, 1L) * chunk.ranks->value;
     all.line = chunk.ranks->line;
   }
   return chunks.empty() ? std::nullopt : std::optional{all};

@@ -18,6 +18,11 @@ struct Asked {
   int line = 0;
 };
 
+template <class Value>
+[[nodiscard]] Value value_or(const std::optional<Asked<Value>>& asked, Value otherwise) {
+  return asked ? asked->value : otherwise;
+}
+
 /// Nodes of one kind; a job of Slurm has one, each chunk of a PBS select line is one.
 struct Chunk {
   std::optional<Asked<long>> nodes{};

@@ -14,7 +14,6 @@ namespace {
 
 constexpr int most_depth = 20;              ///< of quotes and brackets within one another
 constexpr std::size_t most_words = 50'000;  ///< with those of commands within commands
-constexpr std::size_t most_odd = 100;
 
 constexpr std::array<std::string_view, 10> grammar_words{"if",    "then",  "elif", "else", "do",
                                                          "while", "until", "!",    "{",    "time"};
@@ -104,7 +103,7 @@ class Reader {
       end_word();
       return take();
     }
-    const bool is_odd = static_cast<unsigned char>(c) >= 0x80 && unread_.odd.size() < most_odd;
+    const bool is_odd = static_cast<unsigned char>(c) >= 0x80 && unread_.odd.size() < Unread::most_odd;
     if (const auto odd = is_odd ? core::first_character(text_.substr(at_)) : std::nullopt)
       unread_.odd.push_back({line_, odd->code});
     keep();

@@ -39,6 +39,7 @@ struct Unread {
   int blank_line = 0;  ///< ends with a blank after a backslash, so that the command ends there; 0: none
   std::size_t n_words = 0;
   std::vector<OddCharacter> odd{};  ///< the first of them
+  static constexpr std::size_t most_odd = 100;
 };
 
 /// In the order of the text; those of $( ) and ` ` come after the command that holds them. Here-documents are passed

@@ -11,7 +11,7 @@
 namespace lockstep::site {
 namespace {
 
-constexpr std::string_view table =
+constexpr std::string_view variable_table =
 #include "site/variable_table.txt"
     ;
 
@@ -80,7 +80,7 @@ std::vector<std::string_view> sorted_parts(std::string_view name) {
 const std::vector<Family>& families() {
   static const auto all = [] {
     std::vector<Family> read;
-    for (const std::string_view line : split(table, '\n')) {
+    for (const std::string_view line : split(variable_table, '\n')) {
       if (line.starts_with('['))
         read.push_back(read_family(line));
       else if (!line.empty() && !line.starts_with('#'))
