@@ -3,9 +3,7 @@
 // Used by script_lint.cpp.
 #pragma once
 
-#include <initializer_list>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +13,8 @@
 #include "site/script_lint.hpp"
 
 namespace lockstep::site {
+
+inline constexpr const char* refused = "the job is refused";
 
 /// A variable that the shell fills in.
 struct Read {
@@ -48,6 +48,9 @@ struct Look {
   [[nodiscard]] bool is_directive(int line) const;
   /// Whether this line has a character that looks like one of ASCII, which is told instead of what comes of it.
   [[nodiscard]] bool has_lookalike(int line) const;
+  [[nodiscard]] bool is_pbs() const noexcept { return script.system == BatchSystem::pbs; }
+  /// Of the nodes of the first kind; nothing is asked for where there are none.
+  [[nodiscard]] Chunk first_chunk() const { return request.chunks.empty() ? Chunk{} : request.chunks.front(); }
   /// Of the job; the most of them where it leaves that open; nothing if it does not say.
   [[nodiscard]] std::optional<long> n_nodes() const;
 };
@@ -75,17 +78,8 @@ void check_commands(const Look& look);
 
 /// The ranks of `launch`: those that it says, or those of the job where the launcher takes them from there.
 [[nodiscard]] std::optional<long> ranks_of(const Launch& launch, const Look& look);
-/// VALUE of `flag VALUE` or `flag=VALUE`; empty if it is not there.
-[[nodiscard]] std::string_view argument(std::span<const std::string> words, std::string_view flag);
-[[nodiscard]] bool has_argument(std::span<const std::string> words, std::string_view flag);
-[[nodiscard]] bool starts_ranks(const Launch& launch);
-/// srun, mpirun or mpiexec.
-[[nodiscard]] bool is_mpi_launcher(Launcher launcher);
-[[nodiscard]] bool is_torch(Launcher launcher);
-/// Of the system: it needs no ranks, no MPI and no cores to speak of.
-[[nodiscard]] bool is_small_command(const Launch& launch);
-/// The last of these; nullptr if there is none.
-[[nodiscard]] const Flag* flag_of(const Launch& launch, std::initializer_list<std::string_view> names);
+/// A port that each job on a node would take.
+void warn_of_port(int line, long port, const Look& look);
 /// What words of `command` read after $ and ${.
 [[nodiscard]] std::vector<Read> reads_of(const Command& command);
 

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 
@@ -13,20 +12,15 @@
 namespace lockstep::site {
 namespace {
 
-bool has_word(const Command& command, std::string_view word) {
-  return std::ranges::find(command.words, word) != command.words.end();
-}
-
 /// nodes=( a b ); nodes_array=($nodes): $nodes is the first of them.
 void check_lists(const Look& look) {
   std::set<std::string_view> lists;
   for (const Variable& variable : look.script.variables) {
-    std::string_view value = trim(variable.value);
+    const std::string_view value = trim(variable.value);
     if (!value.starts_with('(')) continue;
-    value = trim(value.substr(1, value.size() - (value.ends_with(')') ? 2 : 1)));
-    const std::string_view from = value.starts_with('$') ? assigned_name(value.substr(1)) : std::string_view{};
-    if (!from.empty() && from.size() + 1 == value.size() && lists.contains(from))
-      look.error(variable.line, fmt::format("{}=({}) keeps one element of the list {}", variable.name, value, from),
+    const std::string_view item = trim(without_parentheses(value)), from = expanded_name(item);
+    if (!item.starts_with("${") && lists.contains(from))
+      look.error(variable.line, fmt::format("{}=({}) keeps one element of the list {}", variable.name, item, from),
                  "$NAME of a list is its first element", fmt::format("{}=(\"${{{}[@]}}\")", variable.name, from));
     lists.insert(variable.name);
   }
@@ -35,16 +29,18 @@ void check_lists(const Look& look) {
 /// hostname -I | cut -d " " -f 2 and hostname --ip-address: which address that is nobody knows.
 void check_addresses(const Look& look) {
   const auto& commands = look.script.commands;
-  const std::string fix = "scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1; its name will do";
+  const std::string fix = "scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1: a name is enough";
   for (std::size_t i = 0; i < commands.size(); ++i) {
-    if (!runs(commands[i].words, "hostname")) continue;
-    const bool lists_all = has_word(commands[i], "-I") || has_word(commands[i], "--all-ip-addresses");
-    const bool asks_one = has_word(commands[i], "-i") || has_word(commands[i], "--ip-address");
+    const auto& words = commands[i].words;
+    if (!runs(words, "hostname")) continue;
+    const bool lists_all = has_word(words, "-I") || has_word(words, "--all-ip-addresses");
+    const bool asks_one = has_word(words, "-i") || has_word(words, "--ip-address");
     const bool is_cut = i + 1 < commands.size() && commands[i + 1].words[0] == "cut";
-    const bool is_first = is_cut && (has_word(commands[i + 1], "-f1") || argument(commands[i + 1].words, "-f") == "1");
+    const bool is_first =
+        is_cut && (has_word(commands[i + 1].words, "-f1") || argument(commands[i + 1].words, "-f") == "1");
     if (lists_all && is_cut && !is_first)
       look.warning(commands[i].line, "hostname -I | cut: that address is a guess",
-                   "the order of a node's networks is not the same everywhere", fix);
+                   "the order of a node's networks differs between nodes", fix);
     else if (asks_one || lists_all)
       look.note(commands[i].line, "hostname may print several addresses", "where a node has several networks", fix);
   }
@@ -74,30 +70,26 @@ void check_tests(const Look& look) {
     if (read.has_default || read.is_asked || set == first_set.end() || set->second <= command.line ||
         given.contains(read.name))
       continue;
-    look.warning(command.line, fmt::format("${} is tested before it is set in line {}", read.name, set->second),
-                 "it is empty then, unless the shell that submits has it", "set it first");
+    look.warning(command.line, fmt::format("${} is tested before line {} sets it", read.name, set->second),
+                 "it is empty, unless the shell that submits the job sets it", "set it first");
   }
 }
 
 /// Not exported, they reach no program; the shell itself may use them, as in torchrun --master_addr $MASTER_ADDR.
 void check_exports(const Look& look) {
-  constexpr std::array<std::string_view, 6> prefixes{"NCCL_", "FI_", "UCX_", "MPICH_", "OMPI_MCA_", "MASTER_"};
+  const auto prefixes = split_words("NCCL_ FI_ UCX_ MPICH_ OMPI_MCA_ MASTER_");
   std::set<std::string_view> used;
   for (const Read& read : look.reads) used.insert(read.name);
-  for (const Variable& variable : look.script.unexported) {
-    const auto is_its = [&](std::string_view prefix) { return variable.name.starts_with(prefix); };
-    if (std::ranges::any_of(prefixes, is_its) && !used.contains(variable.name))
-      look.warning(variable.line, fmt::format("{} is set, but not exported", variable.name), "no program gets it",
+  for (const Variable& variable : look.script.unexported)
+    if (starts_with_any(variable.name, prefixes) && !used.contains(variable.name))
+      look.warning(variable.line, fmt::format("{} is set but not exported", variable.name), "no program gets it",
                    fmt::format("export {}=...", variable.name));
-  }
 }
 
 void check_values(const Look& look) {
   for (const Variable& variable : look.script.variables) {
-    if (variable.name == "MASTER_PORT" && whole_number(variable.value))
-      look.warning(variable.line, fmt::format("port {} is fixed", variable.value),
-                   "a second job on that node cannot have it",
-                   "$((10000 + SLURM_JOB_ID % 50000)), or a program that meets by MPI");
+    const auto port = variable.name == "MASTER_PORT" ? whole_number(variable.value) : std::nullopt;
+    if (port) warn_of_port(variable.line, *port, look);
     if (variable.value == "CHANGE_ME")
       look.note(variable.line, fmt::format("edit this line: {} is still CHANGE_ME", variable.name));
   }
@@ -109,8 +101,7 @@ bool is_of_environment(std::string_view name) {
       "HOME USER LOGNAME SHELL PATH PWD OLDPWD TMPDIR SCRATCH WORK PROJECT HOSTNAME HOSTTYPE IFS LINENO EUID UID";
   constexpr std::string_view prefixes =
       "SLURM SRUN_ PBS_ PALS_ PMI_ LMOD_ NCAR_ HPC_ CUDA CONDA LD_ BASH OMPI_ RANDOM SECONDS";
-  const auto begins = [name](std::string_view prefix) { return name.starts_with(prefix); };
-  return is_one_of(name, names) || std::ranges::any_of(split_words(prefixes), begins);
+  return is_one_of(name, names) || starts_with_any(name, split_words(prefixes));
 }
 
 bool has_lower_case(std::string_view name) {
@@ -131,9 +122,9 @@ void check_undefined(const Look& look) {
       if (!known.insert(name).second || is_of_environment(name)) continue;
       look.add(wants_process ? Severity::error : Severity::note, command.line,
                fmt::format("nothing in this script sets ${}", name),
-               wants_process ? "it is empty, and nothing is ended or waited for"
-                             : "it is empty, unless the shell that submits or a module sets it",
-               wants_process ? fmt::format("{}=$! after the command with &", name) : "");
+               wants_process ? "it is empty: the command ends nothing and waits for nothing"
+                             : "it is empty, unless a module or the shell that submits the job sets it",
+               wants_process ? fmt::format("put {}=$! after the command with &", name) : "");
     }
   }
 }
@@ -154,28 +145,27 @@ void check_misread(const Look& look) {
 void check_replaced(const Look& look) {
   for (const std::string& pair : look.site.replaced) {
     const std::string_view old = assigned_name(pair);
-    const auto read = std::ranges::find(look.reads, old, &Read::name);
-    if (read != look.reads.end())
-      look.warning(read->command.line, fmt::format("${} is deprecated on {}", old, look.site.title),
-                   "once it is gone, it is empty",
+    if (const Read* const read = find_by(look.reads, old, &Read::name))
+      look.warning(read->command.line, fmt::format("{} deprecates ${}", look.site.title, old),
+                   "it is empty once the site removes it",
                    fmt::format("${}", pair.substr(std::min(old.size() + 1, pair.size()))));
   }
 }
 
 /// SLURM_CPUS_PER_TASK / SLURM_NNODES: the cores of a task are not those of the job.
 void check_shares(const Look& look) {
+  const auto nodes = split_words("SLURM_NNODES SLURM_JOB_NUM_NODES");
   for (const Command& command : look.script.commands) {
     for (const std::string_view name : {"SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE"}) {
       const std::string text = core::join(command.words, " ");
       const std::size_t at = text.find(name);
       if (at == text.npos) continue;
       const std::string_view rest = std::string_view{text}.substr(at + name.size());
-      const std::size_t divisor = rest.find_first_not_of(" }\"$/{");
-      const bool is_divided = divisor != rest.npos && rest.substr(0, divisor).find('/') != rest.npos;
-      if (!is_divided) continue;
-      if (rest.substr(divisor).starts_with("SLURM_NNODES") || rest.substr(divisor).starts_with("SLURM_JOB_NUM_NODES"))
+      const std::string_view divisor = rest.substr(std::min(rest.find_first_not_of(" }\"$/{"), rest.size()));
+      const bool is_divided = rest.substr(0, rest.size() - divisor.size()).find('/') != rest.npos;
+      if (is_divided && starts_with_any(divisor, nodes))
         look.warning(command.line, fmt::format("{} divided by the nodes of the job", name),
-                     "it is of one task or node already: each gets fewer the more nodes there are",
+                     "it already counts the cores of one task or node: each gets fewer the more nodes there are",
                      fmt::format("${}", name));
     }
   }
@@ -185,8 +175,8 @@ void check_here_documents(const Look& look) {
   for (const Command& command : look.script.commands)
     if (command.is_endless)
       look.error(command.line, "a here-document (<<) that never ends",
-                 "all of the script after this line is its text, and nothing of it runs",
-                 "its last word alone on a line; a shift of bits is written $((1 << 2))");
+                 "the rest of the script is its text, and none of it runs",
+                 "put its end word alone on a line; write a shift of bits as $((1 << 2))");
 }
 
 /// Lmod's functions use variables that are not set.
@@ -196,14 +186,14 @@ void check_unset(const Look& look) {
   for (const Command& command : look.script.commands) {
     const auto& words = command.words;
     if (words[0] == "set" && words.size() > 1) {
-      const bool names_it = words[1].find('u') != std::string::npos || has_word(command, "nounset");
+      const bool names_it = words[1].find('u') != std::string::npos || has_word(words, "nounset");
       const bool is_on = words[1].starts_with('-') && names_it;
       const bool is_off = words[1].starts_with('+') && names_it;
       line = is_on ? command.line : is_off ? 0 : line;
     }
     if ((words[0] != "module" && words[0] != "ml") || line == 0) continue;
     look.warning(line, fmt::format("set -u before {} in line {}", words[0], command.line),
-                 "Lmod's functions fail under it", "set -u after the modules are loaded");
+                 "Lmod's functions fail under it", "load the modules first");
     return;
   }
 }
@@ -224,16 +214,13 @@ std::string_view file_of(std::span<const std::string> words) {
 
 void check_files(const Look& look) {
   if (!look.exists) return;
-  const auto changes_folder = [](const Command& command) {
-    return command.words[0] == "cd" || command.words[0] == "pushd";
-  };
   const auto note = [&](std::span<const std::string> words, int line) {
     const std::string file{file_of(words)};
-    if (!is_plain_relative(file) || look.exists(file)) return;
-    look.note(line, fmt::format("there is no '{}' beside the script", file));
+    if (is_plain_relative(file) && !look.exists(file))
+      look.note(line, fmt::format("there is no '{}' beside the script", file));
   };
   for (const Command& command : look.script.commands) {
-    if (changes_folder(command)) return;  // what comes after is somewhere else
+    if (is_one_of(command.words[0], "cd pushd")) return;  // what comes after is somewhere else
     note(command.words, command.line);
   }
   for (const Launch& launch : look.script.launches)
@@ -244,7 +231,8 @@ void check_files(const Look& look) {
 
 std::vector<Read> reads_of(const Command& command) {
   std::vector<Read> reads;
-  const bool asks = has_word(command, "-z") || has_word(command, "-n") || has_word(command, "-v");
+  const auto is_asking = [](const std::string& word) { return word == "-z" || word == "-n" || word == "-v"; };
+  const bool asks = std::ranges::any_of(command.words, is_asking);
   for (const std::string& word : command.words) {
     for (std::size_t at = word.find('$'); at != word.npos; at = word.find('$', at + 1)) {
       const std::string_view rest = std::string_view{word}.substr(at + 1);

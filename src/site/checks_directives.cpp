@@ -20,19 +20,19 @@ bool is_placeholder(std::string_view value) {
   constexpr std::string_view parts =
       "< > your change_me changeme change-me replace placeholder partition_name xxxx account_name account-name "
       "project_code project-name";
-  return std::ranges::any_of(split_words(parts),
-                             [value](std::string_view part) { return contains_ignoring_case(value, part); });
+  const auto has = [value](std::string_view part) { return contains_ignoring_case(value, part); };
+  return std::ranges::any_of(split_words(parts), has);
 }
 
 void check_placeholder(const Flag& flag, const Look& look) {
-  if (!flag.value || !is_one_of(flag.name, "account qos partition mail-user reservation A q")) return;
-  if (*flag.value == placeholder_of_templates)
-    look.note(flag.line, fmt::format("edit this line: {} is still {}", flag.typed, *flag.value));
-  else if (is_placeholder(*flag.value))
-    look.add(flag.name == "mail-user" ? Severity::warning : Severity::error, flag.line,
-             fmt::format("{} is still '{}'", flag.typed, *flag.value),
-             flag.name == "mail-user" ? "mail reaches nobody" : "the job is refused",
-             fmt::format("edit line {}: {} {} and your own", flag.line, prefix_of(look.script.system), flag.typed));
+  if (!is_one_of(flag.name, "account qos partition mail-user reservation A q")) return;
+  const bool is_mail = flag.name == "mail-user";
+  if (flag.text() == placeholder_of_templates)
+    look.note(flag.line, fmt::format("edit this line: {} is still {}", flag.typed, flag.text()));
+  else if (is_placeholder(flag.text()))
+    look.add(is_mail ? Severity::warning : Severity::error, flag.line,
+             fmt::format("{} is still '{}'", flag.typed, flag.text()), is_mail ? "mail reaches nobody" : refused,
+             fmt::format("edit line {}: {} {} with your own", flag.line, prefix_of(look.script.system), flag.typed));
 }
 
 void check_places(const Look& look) {
@@ -41,8 +41,8 @@ void check_places(const Look& look) {
     look.error(flag.line, fmt::format("{} {} after the first command", prefix, flag.typed),
                "the batch system reads no directives from there on", "move it above the first command");
   for (const Flag& flag : look.script.of_other)
-    look.warning(flag.line, fmt::format("a directive of another batch system in a script of {} lines", prefix),
-                 "which of the two counts depends on how the job is submitted", "leave it out");
+    look.warning(flag.line, fmt::format("a directive for another batch system in a script with {} lines", prefix),
+                 "which of the two counts depends on how the job is submitted", "remove it");
 }
 
 void check_stray(const Look& look) {
@@ -50,11 +50,11 @@ void check_stray(const Look& look) {
     if (look.has_lookalike(word.line)) continue;
     if (word.text.starts_with('#'))
       look.error(word.line, fmt::format("'{}' is no comment to qsub", word.text),
-                 "all of the line after #PBS are its options, and the job is refused (directive error)",
-                 "a line of its own");
+                 "qsub reads all of the line after #PBS as options and refuses the job (directive error)",
+                 "put the comment on a line of its own");
     else
       look.error(word.line, fmt::format("'{}' belongs to no option", word.text),
-                 "the batch system takes it for a file or refuses the job", "--option=value");
+                 "the batch system takes it for a file or refuses the job", "write --option=value");
   }
 }
 
@@ -65,14 +65,13 @@ void check_lookalikes(const Look& look) {
     const Lookalike* const found = find_lookalike(odd.code);
     if (found == nullptr || odd.line == std::exchange(told, odd.line)) continue;
     const bool may_be_meant = found->is_seen && found->meant != "-" && !look.is_directive(odd.line);
-    look.add(
-        may_be_meant ? Severity::warning : Severity::error, odd.line,
-        fmt::format("{} ({})", core::name_of(odd.code), found->name),
-        found->meant.empty() ? "it is not seen, and part of the word that it is in"
-                             : fmt::format("it is not the '{}' that it looks like", found->meant),
-        fmt::format("{}, as text copied from a web page may not have it",
-                    found->meant.empty() ? "take it out"
-                                         : fmt::format("type {}", found->meant == " " ? "a blank" : found->meant)));
+    const std::string_view meant = found->meant == " " ? "a blank" : found->meant;
+    look.add(may_be_meant ? Severity::warning : Severity::error, odd.line,
+             fmt::format("{} ({})", core::name_of(odd.code), found->name),
+             meant.empty() ? "it is invisible, and part of its word"
+                           : fmt::format("it looks like {} but is another character", meant),
+             fmt::format("{}: text copied from a web page often has it",
+                         meant.empty() ? "remove it" : fmt::format("type {}", meant)));
   }
 }
 
@@ -85,11 +84,11 @@ void check_comments(const Look& look) {
     for (const std::string_view right : {std::string_view{"SBATCH"}, std::string_view{"PBS"}}) {
       const bool is_near =
           words[0].size() < 2 * right.size() && core::edit_distance(words[0], right) <= right.size() / 3;
-      if (is_near && words[0].size() > 2)
-        look.add(
-            words[0] == right ? Severity::note : Severity::warning, comment.line,
-            fmt::format("{} is a comment to the batch system", text.substr(0, std::min(text.find(" -"), text.size()))),
-            "", fmt::format("#{} at the beginning of the line, or ## if it is to be none", right));
+      if (!is_near || words[0].size() < 3) continue;
+      const std::string_view typed = text.substr(0, std::min(text.find(" -"), text.size()));
+      look.add(words[0] == right ? Severity::note : Severity::warning, comment.line,
+               fmt::format("{} is a comment to the batch system", typed), "",
+               fmt::format("put #{} at the beginning of the line, or ## to switch the line off", right));
     }
   }
 }
@@ -107,36 +106,33 @@ std::string as_typed(std::string_view name, BatchSystem system) {
 }
 
 void check_needs(const Look& look) {
-  const int line = look.script.directives.empty() ? 1 : look.script.directives.front().line;
-  const auto complain = [&](Severity severity, const std::string& name, std::string why) {
-    if (has_directive(look, name)) return;
-    look.add(severity, line, fmt::format("{} is missing", as_typed(name, look.script.system)),
-             fmt::format("{} {}", look.site.title, why), "add it");
+  const int line = look.script.directives.front().line;
+  const auto check = [&](Severity severity, const std::string& name, std::string_view why) {
+    if (!has_directive(look, name))
+      look.add(severity, line, fmt::format("{} is missing", as_typed(name, look.script.system)),
+               fmt::format("{} {}", look.site.title, why), "add it");
   };
-  for (const std::string& name : look.site.needs) complain(Severity::error, name, "refuses a job without it");
-  for (const std::string& name : look.site.wants)
-    complain(Severity::warning, name, "gives little to a job that does not ask");
+  for (const std::string& name : look.site.needs) check(Severity::error, name, "refuses a job without it");
+  for (const std::string& name : look.site.wants) check(Severity::warning, name, "gives a job without it little");
 }
 
 void check_account(const Look& look) {
   const Flag* const account = directive(look.script, "account");
-  const bool wants_gpus = !look.request.chunks.empty() && look.request.chunks.front().gpus;
-  if (account == nullptr || !account->value || look.site.account_ends.empty() || !wants_gpus) return;
-  if (account->value->ends_with(look.site.account_ends) || *account->value == placeholder_of_templates) return;
-  if (is_placeholder(*account->value)) return;
+  if (account == nullptr || !account->value || look.site.account_ends.empty() || !look.first_chunk().gpus) return;
+  if (account->text().ends_with(look.site.account_ends) || is_placeholder(account->text())) return;
   look.warning(
       account->line,
-      fmt::format("account '{}' of a job with GPUs does not end in {}", *account->value, look.site.account_ends),
-      fmt::format("{} has accounts of their own for them", look.site.title));
+      fmt::format("account '{}' of a job with GPUs does not end in {}", account->text(), look.site.account_ends),
+      fmt::format("{} has separate accounts for GPUs", look.site.title));
 }
 
 void check_system(const Look& look) {
-  const std::string_view system = look.script.system == BatchSystem::slurm ? "slurm" : "pbs";
-  if (look.script.directives.empty() || look.site.system.empty() || look.site.system == system) return;
+  const std::string_view system = look.is_pbs() ? "pbs" : "slurm";
+  if (look.site.system.empty() || look.site.system == system) return;
   look.error(look.script.directives.front().line,
              fmt::format("{} lines in a script for {}", prefix_of(look.script.system), look.site.title),
              fmt::format("its batch system is {}", look.site.system == "slurm" ? "Slurm" : "PBS"),
-             "--site, if the script is for another one");
+             "use --site if the script is for another cluster");
 }
 
 /// What sbatch looks at before any directive.
@@ -149,26 +145,28 @@ void check_form(const Look& look) {
   else if (is_slurm && !look.script.has_interpreter)
     look.error(1, "the first line does not begin with #!", "sbatch refuses the script", "#!/bin/bash");
   if (look.script.dos_line != 0)
-    look.error(look.script.dos_line, "lines end as those of Windows do (CR LF)",
-               is_slurm ? "sbatch refuses the script" : "the shell takes the CR for a part of the last word",
+    look.error(look.script.dos_line, "the line ends as on Windows (CR LF)",
+               is_slurm ? "sbatch refuses the script" : "the shell takes the CR for part of the last word",
                "sed -i 's/\\r$//' FILE");
   if (const int line = look.script.unread.blank_line; line != 0)
     look.error(line, "a blank after the last backslash of the line",
-               "the command ends there, and the next line is another one", "no blank behind the backslash");
+               "the command ends there, and the next line is a command of its own",
+               "remove the blank after the backslash");
 }
 
 }  // namespace
 
 void check_directives(const Look& look) {
   check_form(look);
-  check_system(look);
   check_lookalikes(look);
-  for (const Flag& flag : look.script.directives) check_placeholder(flag, look);
   check_places(look);
   check_stray(look);
   check_comments(look);
-  if (!look.script.directives.empty()) check_needs(look);
   check_account(look);
+  for (const Flag& flag : look.script.directives) check_placeholder(flag, look);
+  if (look.script.directives.empty()) return;
+  check_system(look);
+  check_needs(look);
 }
 
 }  // namespace lockstep::site

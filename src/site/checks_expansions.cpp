@@ -36,7 +36,7 @@ void check_program_of(const Launch& launch, const Look& look) {
     if (const std::string what = too_early(word, is_for_shell); !what.empty())
       return look.error(launch.line,
                         fmt::format("{} is filled in before {} starts the ranks", what, name(launch.launcher)),
-                        "the shell of the script does it, so that all ranks get the same",
+                        "the shell of the script does it, so all ranks get the same",
                         is_for_shell ? fmt::format("single quotes: bash -c '... {} ...'", what)
                                      : fmt::format("a shell for each rank: bash -c 'exec PROGRAM ... {}'", what));
 }
@@ -51,8 +51,8 @@ void check_variables(const Look& look) {
     if (launch == look.script.launches.end()) continue;
     look.error(variable.line,
                fmt::format("{}={} before {} starts the ranks", variable.name, what, name(launch->launcher)),
-               what.starts_with("$SLURM") ? "in the script it is 0, and so all ranks get 0"
-                                          : "in the script it is empty, and so it is for all ranks",
+               what.starts_with("$SLURM") ? "in the script it is 0, so all ranks get 0"
+                                          : "in the script it is empty, so all ranks get nothing",
                fmt::format("for each rank: {} bash -c 'export {}={}; exec PROGRAM'", name(launch->launcher),
                            variable.name, what));
   }
@@ -77,21 +77,20 @@ constexpr OnlyWith only_with[]{
 /// Where that is said at all, and not to sbatch or qsub alone.
 void check_unasked(const Look& look) {
   if (look.script.directives.empty() || look.script.is_heterogeneous) return;
-  const bool is_pbs = look.script.system == BatchSystem::pbs;
   std::set<std::string_view> told;
   for (const Variable& variable : look.script.variables) told.insert(variable.name);
   for (const auto& [name, command, has_default, is_asked] : look.reads) {
-    const auto* const row = std::ranges::find(only_with, name, &OnlyWith::variable);
-    if (row == std::end(only_with) || name.starts_with("PBS") != is_pbs || has_default) continue;
+    const OnlyWith* const row = find_by(only_with, name, &OnlyWith::variable);
+    if (row == nullptr || name.starts_with("PBS") != look.is_pbs() || has_default) continue;
     if ((is_asked && command.is_condition) || !told.insert(name).second) continue;
     const auto options = split_words(row->options);
     const auto is_there = [&](std::string_view option) { return directive(look.script, option) != nullptr; };
     if (std::ranges::any_of(options, is_there)) continue;
-    const std::string option = fmt::format("{}{}", is_pbs ? "-" : "--", options[0]);
+    const std::string option = fmt::format("{}{}", look.is_pbs() ? "-" : "--", options[0]);
     look.add(row->severity, command.line, fmt::format("${} in a job without {}", name, option),
-             "it is set only where that is asked for, and empty otherwise",
-             fmt::format("{}N, or ${{{}:-1}}",
-                         is_pbs ? fmt::format("#PBS {} ", option) : fmt::format("#SBATCH {}=", option), name));
+             "it is set only where a directive asks for that, and is empty otherwise",
+             fmt::format("{}{}{}N, or ${{{}:-1}}", look.is_pbs() ? "#PBS " : "#SBATCH ", option,
+                         look.is_pbs() ? " " : "=", name));
   }
 }
 

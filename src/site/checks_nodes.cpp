@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "site/checks.hpp"
 #include "site/text.hpp"
@@ -13,20 +12,19 @@ namespace {
 bool has_several_nodes(const Look& look) { return look.n_nodes().value_or(1) > 1; }
 
 long ranks_of_node(const Launch& launch, const Look& look) {
-  const Flag* const flag = flag_of(launch, {"ntasks-per-node", "ppn", "npernode"});
-  if (flag != nullptr) return whole_number(flag->value.value_or("")).value_or(1);
+  const std::initializer_list<std::string_view> of_node{"ntasks-per-node", "ppn", "npernode"};
+  if (flag_of(launch, of_node) != nullptr) return count_of(launch, of_node).value_or(1);
   const bool is_by_header = launch.launcher == Launcher::srun && flag_of(launch, {"ntasks", "n"}) == nullptr;
-  const auto& chunks = look.request.chunks;
-  return is_by_header && !chunks.empty() && chunks.front().ranks ? chunks.front().ranks->value : 1;
+  return is_by_header ? value_or(look.first_chunk().ranks, 1L) : 1;
 }
 
 /// The number of nodes, and the first of them, as a script may ask for them.
 std::string nodes_of_job(const Look& look) {
-  return look.script.system == BatchSystem::pbs ? "$(sort -u \"$PBS_NODEFILE\" | wc -l)" : "\"$SLURM_NNODES\"";
+  return look.is_pbs() ? "$(sort -u \"$PBS_NODEFILE\" | wc -l)" : "\"$SLURM_NNODES\"";
 }
 std::string first_node(const Look& look) {
-  return look.script.system == BatchSystem::pbs ? "$(head -n 1 \"$PBS_NODEFILE\")"
-                                                : "$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)";
+  return look.is_pbs() ? "$(head -n 1 \"$PBS_NODEFILE\")"
+                       : "$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)";
 }
 
 /// Each rank of srun starts an mpirun of its own.
@@ -36,13 +34,7 @@ void check_nested(const Launch& outer, const Launch& inner, const Look& look) {
   look.add(ranks ? Severity::error : Severity::warning, inner.line,
            fmt::format("{} starts {} once for each of its ranks", name(outer.launcher), name(inner.launcher)),
            "each of them starts all ranks again, or fails within the step of the other",
-           fmt::format("{} or {}, not both", name(outer.launcher), name(inner.launcher)));
-}
-
-/// "4" of --nnodes=4; what the shell fills in is not known.
-std::optional<long> count_of(const Launch& launch, std::string_view name) {
-  const Flag* const flag = flag_of(launch, {name});
-  return flag != nullptr && flag->value ? whole_number(*flag->value) : std::nullopt;
+           fmt::format("use either {} or {}", name(outer.launcher), name(inner.launcher)));
 }
 
 /// [N-credit]: torchrun --nproc-per-node=4 under mpiexec -ppn 4 starts 16 a node.
@@ -60,27 +52,23 @@ bool check_square(const Launch& outer, const Launch& torch, const Look& look) {
 void check_torch_of_nodes(const Launch& torch, const Launch* outer, const Look& look) {
   const bool is_square = outer != nullptr && check_square(*outer, torch, look);
   const auto n_nodes = look.n_nodes();
-  const auto asked = count_of(torch, "nnodes");
-  const Chunk chunk = look.request.chunks.empty() ? Chunk{} : look.request.chunks.front();
-  const auto processes = count_of(torch, "nproc_per_node");
-  if (processes && chunk.gpus && chunk.gpus->value > 0 && *processes > chunk.gpus->value)
-    look.warning(torch.line, fmt::format("--nproc_per_node={} with {} GPUs a node", *processes, chunk.gpus->value),
-                 "processes without a GPU of their own fail or share one",
-                 fmt::format("--nproc_per_node={}", chunk.gpus->value));
+  const auto asked = count_of(torch, {"nnodes"}), processes = count_of(torch, {"nproc_per_node"});
+  const long gpus = value_or(look.first_chunk().gpus, 0L);
+  if (gpus > 0 && processes.value_or(0) > gpus)
+    look.warning(torch.line, fmt::format("--nproc_per_node={} with {} a node", *processes, counted(gpus, "GPU")),
+                 "processes without a GPU of their own fail or share one", fmt::format("--nproc_per_node={}", gpus));
   const bool is_of_fewer = outer != nullptr && flag_of(*outer, {"nodes", "n", "ntasks", "host"}) != nullptr;
-  const bool may_have_more = !torch.program.empty() && is_expansion(torch.program.front());
   if (!n_nodes || is_square || is_of_fewer || torch.is_in_braces) return;
   if (asked && *asked != *n_nodes)
-    return look.error(
-        torch.line, fmt::format("--nnodes={} in a job of {} node{}", *asked, *n_nodes, *n_nodes == 1 ? "" : "s"),
-        *asked > *n_nodes ? "it waits for nodes that the job does not have" : "the other nodes stand idle",
-        "--nnodes=" + nodes_of_job(look));
+    return look.error(torch.line, fmt::format("--nnodes={} in a job of {}", *asked, counted(*n_nodes, "node")),
+                      *asked > *n_nodes ? "it waits for nodes that the job does not have" : "the other nodes are idle",
+                      "--nnodes=" + nodes_of_job(look));
+  const bool may_have_more = !torch.program.empty() && is_expansion(torch.program.front());
   if (*n_nodes < 2 || may_have_more) return;
   if (outer == nullptr)
     look.error(torch.line, fmt::format("{} without a launcher in a job of {} nodes", name(torch.launcher), *n_nodes),
                "it runs on the first node alone",
-               look.script.system == BatchSystem::pbs ? "mpiexec with one rank a node before it"
-                                                      : "srun --ntasks-per-node=1 before it");
+               look.is_pbs() ? "put mpiexec with one rank a node before it" : "put srun --ntasks-per-node=1 before it");
   else if (flag_of(torch, {"standalone"}) != nullptr || flag_of(torch, {"nnodes"}) == nullptr)
     look.error(torch.line, fmt::format("torchrun for one node in a job of {} nodes", *n_nodes),
                "without --nnodes, or with --standalone, each node trains by itself",
@@ -88,8 +76,7 @@ void check_torch_of_nodes(const Launch& torch, const Launch* outer, const Look& 
 }
 
 bool is_local(std::string_view address) {
-  return address == "localhost" || address == "::1" || address == "[::1]" || address.starts_with("127.") ||
-         address == "lo" || address == "0.0.0.0";
+  return address.starts_with("127.") || is_one_of(address, "localhost ::1 [::1] lo 0.0.0.0");
 }
 
 /// Where ranks meet, and the networks that they use: those of one node lead nowhere from another.
@@ -98,20 +85,18 @@ void check_rendezvous(const Look& look) {
       "MASTER_ADDR NCCL_SOCKET_IFNAME GLOO_SOCKET_IFNAME TP_SOCKET_IFNAME OMPI_MCA_btl_tcp_if_include "
       "OMPI_MCA_oob_tcp_if_include UCX_NET_DEVICES FI_TCP_IFACE";
   if (!has_several_nodes(look)) return;
-  const auto complain = [&](int line, std::string_view name, std::string_view value) {
-    const bool is_address = value != "lo";
-    look.error(line, fmt::format("{}={} in a job of {} nodes", name, value, look.n_nodes().value_or(0)),
-               "it is another place on each node: ranks of different nodes do not meet",
-               is_address ? first_node(look) : "the network between nodes, or leave it out");
+  const auto check = [&](int line, std::string_view name, std::string_view value, std::string_view address) {
+    if (is_local(address))
+      look.error(line, fmt::format("{}={} in a job of {} nodes", name, value, look.n_nodes().value_or(0)),
+                 "it is a different place on each node: ranks of different nodes do not meet",
+                 value == "lo" ? "use the network between nodes, or remove it" : first_node(look));
   };
   for (const Variable& variable : look.script.variables)
-    if (is_one_of(variable.name, names) && is_local(variable.value))
-      complain(variable.line, variable.name, variable.value);
+    if (is_one_of(variable.name, names)) check(variable.line, variable.name, variable.value, variable.value);
   for (const Launch& launch : look.script.launches)
     for (const std::string_view name : {"master_addr", "rdzv_endpoint"})
-      if (const Flag* const flag = flag_of(launch, {name}); flag != nullptr && flag->value && is_torch(launch.launcher))
-        if (is_local(std::string_view{*flag->value}.substr(0, flag->value->find(':'))))
-          complain(launch.line, flag->typed, *flag->value);
+      if (const Flag* const flag = flag_of(launch, {name}); flag != nullptr && is_torch(launch.launcher))
+        check(launch.line, flag->typed, flag->text(), flag->text().substr(0, flag->text().find(':')));
 }
 
 /// Whether ranks are started whose program itself uses one GPU, as far as can be told.
@@ -132,24 +117,23 @@ bool starts_plain_ranks(const Look& look) {
 }
 
 void check_gpus_of_ranks(const Look& look) {
-  const bool is_pbs = look.script.system == BatchSystem::pbs;
   for (const Chunk& chunk : look.request.chunks) {
-    if (!chunk.gpus || chunk.gpus->value == 0 || (!chunk.ranks && is_pbs)) continue;
-    const long ranks = chunk.ranks ? chunk.ranks->value : 1, gpus = chunk.gpus->value;
+    if (!chunk.gpus || chunk.gpus->value == 0 || (!chunk.ranks && look.is_pbs())) continue;
+    const long ranks = value_or(chunk.ranks, 1L), gpus = chunk.gpus->value;
     const bool is_idle = ranks == 1 && gpus > 1 && has_several_nodes(look) && starts_plain_ranks(look);
     if (ranks == gpus || (!chunk.ranks && !is_idle)) continue;
     look.add(is_idle ? Severity::warning : Severity::note, chunk.ranks ? chunk.ranks->line : chunk.gpus->line,
-             fmt::format("{} rank{} and {} GPU{} a node", ranks, ranks == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s"),
-             is_idle ? fmt::format("unless the program uses several, {} of them stand idle", gpus - 1)
-                     : "where each rank uses one GPU the numbers are the same",
+             fmt::format("{} and {} a node", counted(ranks, "rank"), counted(gpus, "GPU")),
+             is_idle ? fmt::format("unless the program uses several, {} of them are idle", gpus - 1)
+                     : "the numbers are equal where each rank uses one GPU",
              is_idle ? fmt::format("--ntasks-per-node={}, or torchrun --nproc_per_node={}", gpus, gpus) : "");
   }
 }
 
 bool is_of_node(std::string_view path) {
-  constexpr std::array<std::string_view, 8> places{"$TMPDIR",       "${TMPDIR",  "/tmp",        "/dev/shm",
-                                                   "$SLURM_TMPDIR", "${SLURM_T", "/local_disk", "/localscratch"};
-  return std::ranges::any_of(places, [path](std::string_view place) { return path.starts_with(place); });
+  constexpr std::string_view places =
+      "$TMPDIR ${TMPDIR $SLURM_TMPDIR ${SLURM_T /tmp /dev/shm /local_disk /localscratch";
+  return starts_with_any(path, split_words(places));
 }
 
 /// "cp" of cp -r a $TMPDIR, "tar" of tar -xf a -C /tmp; empty if nothing is brought to a node's own disk.
@@ -166,7 +150,7 @@ void check_staging(const Look& look) {
     const long ranks = ranks_of_node(launch, look);
     if (!what.empty() && launch.launcher == Launcher::srun && ranks > 1)
       look.warning(launch.line, fmt::format("{} runs {} times on each node at once", what, ranks),
-                   "ranks write the same files", "srun --ntasks-per-node=1 and --ntasks as many as nodes");
+                   "ranks write the same files", "srun --ntasks-per-node=1, with --ntasks as many as nodes");
   }
   if (!has_several_nodes(look)) return;
   for (const Command& command : look.script.commands)
@@ -174,8 +158,8 @@ void check_staging(const Look& look) {
       look.warning(
           command.line,
           fmt::format("{} to '{}' in a job of {} nodes", what, command.words.back(), look.n_nodes().value_or(0)),
-          "the script runs on the first node: the others do not get it",
-          "srun --ntasks-per-node=1 before it, or sbcast");
+          "the script runs on the first node: the other nodes do not get the files",
+          "put srun --ntasks-per-node=1 before it, or use sbcast");
 }
 
 /// [H-shs]: it makes a failure of the plugin fatal, but needs the network within a node as well.
@@ -183,7 +167,7 @@ void check_network_of_node(const Look& look) {
   if (look.request.chunks.size() != 1 || look.n_nodes() != 1) return;
   for (const Variable& variable : look.script.variables)
     if (variable.name == "NCCL_NET" && variable.value == "AWS Libfabric")
-      look.note(variable.line, "NCCL_NET=\"AWS Libfabric\" in a job of one node", "it is for jobs of several");
+      look.note(variable.line, "NCCL_NET=\"AWS Libfabric\" in a job of one node", "it is for jobs of several nodes");
 }
 
 }  // namespace

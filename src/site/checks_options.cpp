@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "site/checks.hpp"
 #include "site/text.hpp"
@@ -10,39 +11,34 @@
 namespace lockstep::site {
 namespace {
 
-struct Meant {
-  std::string_view wrong;
-  std::string_view right;
-};
+// Options of other batch systems and of memory that sbatch does not know, and what they are called there.
+constexpr std::pair<std::string_view, std::string_view> meant_options[]{
+    {"memory", "mem"},          {"walltime", "time"},
+    {"name", "job-name"},       {"queue", "partition"},
+    {"email", "mail-user"},     {"cores", "cpus-per-task"},
+    {"ppn", "ntasks-per-node"}, {"cpu", "cpus-per-task"},
+    {"cpus", "cpus-per-task"},  {"gpu", "gpus"},
+    {"project", "account"},     {"gpus-per-tasks", "gpus-per-task"}};
 
-// Options of other batch systems and of memory that sbatch does not know.
-constexpr Meant meant_options[]{{"memory", "mem"},          {"walltime", "time"},
-                                {"name", "job-name"},       {"queue", "partition"},
-                                {"email", "mail-user"},     {"cores", "cpus-per-task"},
-                                {"ppn", "ntasks-per-node"}, {"cpu", "cpus-per-task"},
-                                {"cpus", "cpus-per-task"},  {"gpu", "gpus"},
-                                {"project", "account"},     {"gpus-per-tasks", "gpus-per-task"}};
+const char* name_of(Of reader) { return reader == Of::qsub ? "qsub" : reader == Of::srun ? "srun" : "sbatch"; }
 
-std::string_view name_of(Of reader) { return reader == Of::qsub ? "qsub" : reader == Of::srun ? "srun" : "sbatch"; }
-
-std::string_view refusal_of(Of reader) { return reader == Of::srun ? "srun refuses it" : "the job is refused"; }
+const char* refusal_of(Of reader) { return reader == Of::srun ? "srun refuses it" : refused; }
 
 std::string meant_option(const Flag& flag, Of reader) {
   if (reader == Of::qsub) return flag.name == "n" ? "-N, the name of the job" : "";
-  const auto* const known = std::ranges::find(meant_options, flag.name, &Meant::wrong);
-  if (known != std::end(meant_options)) return fmt::format("did you mean --{}?", known->right);
+  for (const auto& [wrong, right] : meant_options)
+    if (flag.name == wrong) return fmt::format("did you mean --{}?", right);
   std::vector<std::string> names;
-  for (const Option& option : slurm_options())
+  for (const Option& option : options_of(OptionSet::slurm))
     if (option.of == Of::both || option.of == reader) names.push_back(option.name);
-  const auto near = near_name(flag.name, names);
-  return near ? fmt::format("did you mean --{}?", *near) : "";
+  return did_you_mean(flag.name, names, "--");
 }
 
 /// The long option whose name "-mail-type=END" or "-nodes 2" has; empty if that is not what was typed.
 std::string meant_long(const Flag& flag) {
   if (flag.typed.size() != 2 || !flag.value) return "";
   const std::string word = flag.typed.substr(1) + flag.value->substr(0, flag.value->find('='));
-  return word.size() > 2 && find_option(slurm_options(), word) != nullptr ? word : "";
+  return word.size() > 2 && find_option(OptionSet::slurm, word) != nullptr ? word : "";
 }
 
 bool has_shell_variable(std::string_view value) {
@@ -51,48 +47,48 @@ bool has_shell_variable(std::string_view value) {
 }
 
 void check_value(const Flag& flag, const Option& option, Of reader, const Look& look) {
-  const std::string_view value = flag.value ? std::string_view{*flag.value} : std::string_view{};
+  const std::string_view value = flag.text();
   const std::string what = fmt::format("{} has the value '{}'", flag.typed, value);
   if (!flag.value && option.takes == Takes::value)
-    return look.error(flag.line, fmt::format("{} without a value", flag.typed), std::string{refusal_of(reader)});
+    return look.error(flag.line, fmt::format("{} has no value", flag.typed), refusal_of(reader));
   if (!flag.value) return;
   if (option.takes == Takes::nothing)
-    return look.error(flag.line, fmt::format("{}, which takes no value", what), std::string{refusal_of(reader)});
+    return look.error(flag.line, fmt::format("{}, but takes none", what), refusal_of(reader));
   if (value.starts_with('='))
-    return look.error(flag.line, what, std::string{refusal_of(reader)}, "one = between option and value");
+    return look.error(flag.line, what, refusal_of(reader), "write one = between option and value");
   if (has_shell_variable(value)) {
     if (reader == Of::sbatch)
-      look.error(flag.line, what, "directives are read before any shell: variables are not filled in",
-                 "write it out, or give it to sbatch");
+      look.error(flag.line, what, "no shell reads directives, so variables are not filled in",
+                 "write the value out, or give it to sbatch on the command line");
     return;
   }
-  if (option.form == Form::path && reader == Of::srun) return;  // the shell has filled it in
+  const bool is_path = option.form == Form::path;
+  if (is_path && reader == Of::srun) return;  // the shell has filled it in
   if (const std::string expected = expected_of(option.form, option.words, value); !expected.empty())
-    look.add(option.form == Form::path && reader == Of::qsub ? Severity::warning : Severity::error, flag.line, what,
-             option.form == Form::path ? "~ is taken for a folder of that name" : std::string{refusal_of(reader)},
-             expected);
+    look.add(is_path && reader == Of::qsub ? Severity::warning : Severity::error, flag.line, what,
+             is_path ? "~ is taken for a folder of that name" : refusal_of(reader), expected);
 }
 
 void check_flag(const Flag& flag, Of reader, const Look& look) {
   const Option* const option =
-      flag.is_known ? find_option(reader == Of::qsub ? qsub_options() : slurm_options(), flag.name) : nullptr;
+      flag.is_known ? find_option(reader == Of::qsub ? OptionSet::qsub : OptionSet::slurm, flag.name) : nullptr;
   if (option == nullptr) {
     const std::string meant = look.may_search() ? meant_option(flag, reader) : "";
     if (reader == Of::srun && meant.empty()) return;  // plugins of a site add to them
-    return look.error(flag.line, fmt::format("{} is no option of {}", flag.typed, name_of(reader)),
-                      std::string{refusal_of(reader)}, meant);
+    return look.error(flag.line, fmt::format("{} is no option of {}", flag.typed, name_of(reader)), refusal_of(reader),
+                      meant);
   }
   if (const std::string meant = reader == Of::qsub ? "" : meant_long(flag); !meant.empty())
     return look.error(flag.line, fmt::format("-{} is taken for {} with a value", meant, flag.typed),
                       "long options have two dashes", fmt::format("--{}", meant));
   if (option->of == Of::srun && reader == Of::sbatch)
-    return look.error(flag.line, fmt::format("{} is an option of srun, not of sbatch", flag.typed),
-                      "the job is refused", "give it to srun");
+    return look.error(flag.line, fmt::format("{} is an option of srun, not of sbatch", flag.typed), refused,
+                      "give it to srun");
   if (!option->until.empty())
-    return look.error(flag.line, fmt::format("{} is gone since Slurm {}", flag.typed, option->until),
-                      std::string{refusal_of(reader)}, fmt::format("--{}", option->instead));
+    return look.error(flag.line, fmt::format("Slurm {} removed {}", option->until, flag.typed), refusal_of(reader),
+                      fmt::format("--{}", option->instead));
   if (option->is_new)
-    look.note(flag.line, fmt::format("{} is newer than Slurm 22.05", flag.typed), "an older one refuses it");
+    look.note(flag.line, fmt::format("{} is newer than Slurm 22.05", flag.typed), "an older Slurm refuses it");
   if (option->of == Of::sbatch && reader == Of::srun) return;  // srun --wait is another one
   check_value(flag, *option, reader, look);
 }
@@ -106,19 +102,17 @@ void check_relation(const Relation& relation, const std::vector<Flag>& flags, Of
     missing += fmt::format("{}--{}", missing.empty() ? "" : ", ", name);
     if (relation.how == Relates::needs_one_of && other != nullptr) return;
     if (relation.how == Relates::needs_one_of || other == nullptr) continue;
-    const bool is_after = flag > other;  // both are of `flags`
-    const std::string what = fmt::format("{} together with {} of line {}", (is_after ? flag : other)->typed,
-                                         (is_after ? other : flag)->typed, std::min(flag->line, other->line));
-    if (relation.how == Relates::excludes)
-      look.error(std::max(flag->line, other->line), what,
-                 fmt::format("they exclude each other: {}", refusal_of(reader)), "leave one of the two out");
-    else
-      look.warning(std::max(flag->line, other->line), what, "they are opposites, and the last one counts",
-                   "leave one of the two out");
+    const Flag* const first = std::min(flag, other);  // both are of `flags`
+    const Flag* const last = std::max(flag, other);
+    look.add(relation.how == Relates::excludes ? Severity::error : Severity::warning, last->line,
+             fmt::format("{} together with {} of line {}", last->typed, first->typed, first->line),
+             relation.how == Relates::excludes ? fmt::format("they exclude each other: {}", refusal_of(reader))
+                                               : "they are opposites, and the last one counts",
+             "remove one of the two");
   }
   if (relation.how == Relates::needs_one_of && reader == Of::sbatch)
     look.warning(flag->line, fmt::format("{} without any of {}", flag->typed, missing),
-                 "the job is refused, unless the command line has one");
+                 "the job is refused, unless the command line has one of them");
 }
 
 /// An option that is there twice, with two values.
@@ -128,7 +122,7 @@ void check_repeated(const std::vector<Flag>& flags, const Look& look) {
     const auto [found, is_first] = seen.emplace(flag.name, &flag);
     if (is_first || found->second->value == flag.value || flag.name == "mail-type") continue;
     look.warning(flag.line, fmt::format("{} again, after line {}", flag.typed, found->second->line),
-                 "the last one counts", "leave one of the two out");
+                 "the last one counts", "remove one of the two");
   }
 }
 
@@ -148,35 +142,35 @@ void check_outputs(const Look& look) {
     const Flag* const file = directive(look.script, name);
     if (file == nullptr || !file->value || *file->value == "/dev/null" || has_symbol(*file->value, "ajJ")) continue;
     look.warning(file->line, fmt::format("{} has the value '{}' in a job array", file->typed, *file->value),
-                 "all jobs of the array write into one file", "%A_%a in it: the array, and the index");
+                 "all jobs of the array write into one file", "put %A_%a in it: the array and the index");
   }
 }
 
 void check_types(const Flag& flag, const Look& look) {
-  for (const Gres& gres : read_gres(flag.value.value_or(""))) {
+  for (const Gres& gres : read_gres(flag.text())) {
     if (gres.name != "gpu" || gres.type.empty()) continue;
     const std::string near = near_name(gres.type, look.site.gone_gpus).value_or("");
     if (near == gres.type)
-      look.error(flag.line, fmt::format("{} has no GPUs of type '{}' any more", look.site.title, gres.type),
-                 "the job would wait for ever, or is refused", "a partition and a type of today");
+      look.error(flag.line, fmt::format("{} no longer has GPUs of type '{}'", look.site.title, gres.type),
+                 "the job is refused or waits for ever", "a partition and a type of today");
     else if (gres.type == "geforece" || !near.empty())  // in tutorials, also of sites whose list does not have it
-      look.error(flag.line, fmt::format("'{}' is no type of GPU", gres.type), "the job is refused",
-                 near.empty() ? "geforce was meant" : fmt::format("{} was meant; those are gone", near));
+      look.error(
+          flag.line, fmt::format("'{}' is no type of GPU", gres.type), refused,
+          near.empty() ? "did you mean geforce?" : fmt::format("did you mean {}? The site no longer has it", near));
   }
 }
 
 }  // namespace
 
 void check_options(const Look& look) {
-  const bool is_pbs = look.script.system == BatchSystem::pbs;
   for (const Flag& flag : look.script.directives)
-    if (!look.has_lookalike(flag.line)) check_flag(flag, is_pbs ? Of::qsub : Of::sbatch, look);
+    if (!look.has_lookalike(flag.line)) check_flag(flag, look.is_pbs() ? Of::qsub : Of::sbatch, look);
   for (const Launch& launch : look.script.launches) {
     if (launch.launcher != Launcher::srun || launch.is_by_variable) continue;
     for (const Flag& flag : launch.flags) check_flag(flag, Of::srun, look);
     for (const Relation& relation : slurm_relations()) check_relation(relation, launch.flags, Of::srun, look);
   }
-  if (is_pbs) return check_resources(look);
+  if (look.is_pbs()) return check_resources(look);
   check_outputs(look);
   for (const Flag& flag : look.script.directives)
     if (flag.name == "gres") check_types(flag, look);

@@ -6,6 +6,7 @@
 
 #include "core/suggest.hpp"
 #include "site/checks.hpp"
+#include "site/text.hpp"
 
 namespace lockstep::site {
 namespace {
@@ -17,10 +18,7 @@ const std::vector<std::string>& commands_of_lockstep() {
   return names;
 }
 
-bool is_program(Call call, std::string_view name) {
-  const std::string_view path = call.empty() ? std::string_view{} : std::string_view{call.front()};
-  return path.substr(path.find_last_of('/') + 1) == name;  // npos + 1 is 0
-}
+bool is_program(Call call, std::string_view name) { return !call.empty() && file_name(call.front()) == name; }
 
 /// The word after lockstep, if it is one and no variable or flag.
 std::string_view command_of(Call call) {
@@ -33,41 +31,40 @@ void check_command(Call call, int line, const Look& look) {
   const std::string_view word = command_of(call);
   const auto& names = commands_of_lockstep();
   if (word.empty() || word == "help" || std::ranges::find(names, word) != names.end()) return;
-  const auto near = core::near_miss(word, names);
-  look.error(line, fmt::format("lockstep has no command '{}'", word), "it ends at once",
-             near ? fmt::format("did you mean {}?", *near) : "one of " + core::join(names));
+  const std::string meant = did_you_mean(word, names);
+  look.error(line, fmt::format("lockstep has no command '{}'", word), "it stops at once",
+             meant.empty() ? "one of " + core::join(names) : meant);
 }
 
 /// Programs start ranks by --nproc only where no launcher has.
 void check_nproc(const Launch& launch, Call call, const Look& look) {
   if (!is_program(call, "reduce_all") && !is_program(call, "lockstep")) return;
-  if (!starts_ranks(launch) || !has_argument(call, "--nproc")) return;
-  const std::string_view asked = argument(call, "--nproc");
+  const auto asked = argument(call, "--nproc");
+  if (!starts_ranks(launch) || !asked) return;
   const auto ranks = ranks_of(launch, look);
-  const bool agrees = ranks && asked == std::to_string(*ranks);
+  const bool agrees = ranks && *asked == std::to_string(*ranks);
   look.add(agrees ? Severity::warning : Severity::error, launch.line,
-           fmt::format("--nproc {} in a launch by {}", asked, name(launch.launcher)),
-           "the launcher starts the ranks already: unless there are as many, the program ends at once",
-           "--expect-ranks in its place");
+           fmt::format("--nproc {} in a launch by {}", *asked, name(launch.launcher)),
+           "the launcher already starts the ranks: with another number of them the program stops at once",
+           "use --expect-ranks instead");
 }
 
 /// What works on all ranks of a job; other commands do on one.
 bool needs_ranks(Call call) {
   constexpr std::array<std::string_view, 9> alone{"--nproc", "--help",    "-h",       "--version",      "--list",
                                                   "--now",   "--dry-run", "--replay", "--verify-resume"};
-  if (std::ranges::any_of(alone, [call](std::string_view flag) { return has_argument(call, flag); })) return false;
+  if (std::ranges::any_of(alone, [call](std::string_view flag) { return argument(call, flag).has_value(); }))
+    return false;
   return is_program(call, "reduce_all") || command_of(call) == "train";
 }
 
 void check_alone(Call call, int line, const Look& look) {
   const auto& ranks = look.request.ranks;
-  const bool is_train = command_of(call) == "train";
   if (!needs_ranks(call) || !ranks || ranks->value < 2 || look.script.known.leaves_unknown(call)) return;
-  look.error(line,
-             fmt::format("{} without a launcher in a job of {} ranks", is_train ? "lockstep train" : "reduce_all",
-                         ranks->value),
-             "it runs as one rank, and the rest of the job stands idle",
-             "srun, mpirun or mpiexec before it, as the cluster has it; on one node also --nproc");
+  const std::string_view program = is_program(call, "lockstep") ? "lockstep train" : "reduce_all";
+  look.error(line, fmt::format("{} without a launcher in a job of {} ranks", program, ranks->value),
+             "it runs as one rank, and the rest of the job is idle",
+             "put srun, mpirun or mpiexec before it, as the cluster has it; on one node --nproc also works");
 }
 
 }  // namespace

@@ -10,54 +10,49 @@
 namespace lockstep::site {
 namespace {
 
-constexpr std::string_view refused = "the job is refused";
-
 std::string meant_resource(std::string_view name, bool is_in_chunk, const Look& look) {
   if (!look.may_search()) return "";
   std::vector<std::string> names;
-  for (const Option& option : pbs_resources_known())
+  for (const Option& option : options_of(OptionSet::resources))
     if (option.of == Of::host || (option.of == Of::chunk) == is_in_chunk) names.push_back(option.name);
-  const auto near = near_name(name, names);
-  return near ? fmt::format("did you mean {}?", *near) : "";
+  return did_you_mean(name, names);
 }
 
 void check_resource(const Resource& resource, bool is_in_chunk, bool has_chunks, const Look& look) {
-  const auto& [name, value, line] = resource;
-  const Option* const option = find_option(pbs_resources_known(), name);
+  const std::string &name = resource.name, &value = resource.value;
+  const Option* const option = find_option(OptionSet::resources, name);
   if (option == nullptr) {  // sites have their own
     if (const std::string meant = meant_resource(name, is_in_chunk, look); !meant.empty())
-      look.warning(line,
-                   fmt::format("'{}' is no resource {}that is known here", name, is_in_chunk ? "of a chunk " : ""), "",
-                   meant);
+      look.warning(resource.line, fmt::format("'{}' is not a known resource{}", name, is_in_chunk ? " of a chunk" : ""),
+                   "", meant);
     return;
   }
   if (is_in_chunk && option->of == Of::job)
-    return look.error(line, fmt::format("{} in select", name), fmt::format("it is of the whole job, and {}", refused),
-                      fmt::format("-l {}={} by itself", name, value));
+    return look.error(resource.line, fmt::format("select contains {}", name),
+                      "it is a resource of the whole job, and the job is refused",
+                      fmt::format("write -l {}={} by itself", name, value));
   if (!is_in_chunk && (option->of == Of::chunk || (option->of == Of::host && has_chunks)))
-    return look.error(line, fmt::format("-l {} asks for the whole job", name),
-                      option->of == Of::chunk ? fmt::format("it is a resource of a chunk, and {}", refused)
-                                              : fmt::format("beside select {}: chunks say what nodes have", refused),
+    return look.error(resource.line, fmt::format("-l {} asks for the whole job", name),
+                      option->of == Of::chunk ? "it is a resource of a chunk, and the job is refused"
+                                              : "chunks say what nodes have: beside select the job is refused",
                       fmt::format("-l select=...:{}={}", name, value));
   if (const std::string expected = expected_of(option->form, option->words, value); !expected.empty())
-    look.error(line, fmt::format("{} has the value '{}'", name, value), std::string{refused}, expected);
+    look.error(resource.line, fmt::format("{} has the value '{}'", name, value), refused, expected);
 }
 
 void check_chunk(std::string_view chunk, int line, const Look& look) {
-  const auto parts = split(chunk, ':');
+  const auto parts = read_resources(chunk, ':', line);
   std::set<std::string_view> names;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const std::size_t equals = parts[i].find('=');
-    const std::string_view name = parts[i].substr(0, equals);
-    const bool is_number = i == 0 && whole_number(parts[i]).value_or(0) > 0;
-    if (is_number) continue;
-    if (equals == parts[i].npos || name.empty() || equals + 1 == parts[i].size())
-      return look.error(line, fmt::format("select has the part '{}'", parts[i]), std::string{refused},
-                        "[N:]NAME=VALUE[:NAME=VALUE...], and + between chunks");
-    if (!names.insert(name).second)
-      return look.error(line, fmt::format("{} twice in one chunk of select", name), std::string{refused},
-                        "leave one of the two out, or + between two chunks");
-    check_resource({std::string{name}, std::string{parts[i].substr(equals + 1)}, line}, true, true, look);
+  for (const Resource& part : parts) {
+    const bool is_first = &part == &parts.front();
+    if (is_first && part.is_alone && whole_number(part.name).value_or(0) > 0) continue;
+    if (part.name.empty() || part.value.empty())
+      return look.error(line, fmt::format("select has the part '{}'", part.name), refused,
+                        "[N:]NAME=VALUE[:NAME=VALUE...], with + between chunks");
+    if (!names.insert(part.name).second)
+      return look.error(line, fmt::format("{} twice in one chunk of select", part.name), refused,
+                        "remove one of the two, or put + between two chunks");
+    check_resource(part, true, true, look);
   }
 }
 
@@ -74,14 +69,13 @@ void check_resources(const Look& look) {
     for (const std::string_view chunk : split(resource.value, '+')) check_chunk(chunk, resource.line, look);
   }
   if (place != nullptr && select == nullptr && nodes == nullptr)
-    look.error(place->line, "-l place without -l select", std::string{refused}, "-l select=N:ncpus=...");
+    look.error(place->line, "-l place without -l select", refused, "-l select=N:ncpus=...");
   if (nodes != nullptr && (select != nullptr || place != nullptr))
     look.error(nodes->line, "-l nodes together with -l select or -l place",
-               fmt::format("nodes= is the older form of both: {}", refused), "-l select=N:ncpus=...:mpiprocs=...");
-  if (const Flag* const name = directive(look.script, "N");
-      name != nullptr && name->value && whole_number(*name->value))
-    look.warning(name->line, fmt::format("-N {} names the job", *name->value), "nodes of PBS are chunks",
-                 fmt::format("-l select={}:...", *name->value));
+               "nodes= is the older form of both, and the job is refused", "-l select=N:ncpus=...:mpiprocs=...");
+  if (const Flag* const name = directive(look.script, "N"); name != nullptr && whole_number(name->text()))
+    look.warning(name->line, fmt::format("-N {} names the job", name->text()), "PBS asks for nodes as chunks",
+                 fmt::format("-l select={}:...", name->text()));
 }
 
 }  // namespace lockstep::site

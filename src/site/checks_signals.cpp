@@ -28,10 +28,10 @@ std::vector<Trap> traps_of(const JobScript& script) {
   return traps;
 }
 
-bool runs_command(const JobScript& script, std::initializer_list<std::string_view> names) {
-  return std::ranges::any_of(script.commands, [&](const Command& command) {
-    return std::ranges::find(names, command.words[0]) != names.end();
-  });
+/// One of `names`, which have white space between.
+bool runs_command(const JobScript& script, std::string_view names) {
+  return std::ranges::any_of(script.commands,
+                             [names](const Command& command) { return is_one_of(command.words[0], names); });
 }
 
 /// Of those that take time, not within others.
@@ -43,36 +43,31 @@ bool is_long(const Launch& launch) {
 /// --signal=[B:]USR1@300: without B: steps get it and the script does not, with B: the other way round.
 void check_signal(const std::vector<Trap>& traps, const Look& look) {
   const Flag* const flag = directive(look.script, "signal");
-  const auto asked = flag != nullptr && flag->value ? read_signal(*flag->value) : std::nullopt;
+  const auto asked = flag != nullptr ? read_signal(flag->text()) : std::nullopt;
   if (!asked) return;
-  const auto trap = std::ranges::find(traps, asked->name, &Trap::signal);
+  const Trap* const trap = find_by(traps, asked->name, &Trap::signal);
   const bool ends_shell = asked->name != "CONT" && asked->name != "URG";
-  const bool may_trap = runs_command(look.script, {".", "source", "eval", "exec"});
-  if (asked->is_to_shell && trap == traps.end() && ends_shell && !may_trap)
-    look.error(flag->line, fmt::format("{} {} without a trap for {}", flag->typed, *flag->value, asked->name),
-               "the signal ends the script, and the job with it: no program gets it",
-               fmt::format("trap HANDLER {0}, then srun ... & and wait; or without B:, if the program takes {0}",
+  if (asked->is_to_shell && trap == nullptr && ends_shell && !runs_command(look.script, ". source eval exec"))
+    look.error(flag->line, fmt::format("{} {} without a trap for {}", flag->typed, flag->text(), asked->name),
+               "the signal ends the script, and with it the job: no program gets the signal",
+               fmt::format("trap HANDLER {0}, then srun ... & and wait; or remove B:, if the program handles {0}",
                            asked->name));
-  if (!asked->is_to_shell && trap != traps.end() && !trap->ignores)
-    look.error(
-        trap->line,
-        fmt::format("a trap for {}, which {} {} does not send to this script", asked->name, flag->typed, *flag->value),
-        "without B: the programs that srun has started get it, and the script does not",
-        fmt::format("--signal=B:{}", *flag->value));
+  if (!asked->is_to_shell && trap != nullptr && !trap->ignores)
+    look.error(trap->line, fmt::format("{} {} does not reach the trap for {}", flag->typed, flag->text(), asked->name),
+               "without B: Slurm signals the programs that srun has started, and not the script",
+               fmt::format("--signal=B:{}", flag->text()));
 }
 
 /// bash runs a trap once the command in the foreground has ended; wait returns at once.
 void check_foreground(const std::vector<Trap>& traps, const Look& look) {
-  const auto trap = std::ranges::find(traps, false, &Trap::ignores);
-  if (trap == traps.end()) return;
-  const auto is_in_its_way = [trap](const Launch& launch) {
-    return is_long(launch) && !launch.is_background && launch.line > trap->line;
-  };
-  const auto launch = std::ranges::find_if(look.script.launches, is_in_its_way);
-  if (launch != look.script.launches.end())
-    look.error(launch->line,
-               fmt::format("{} in the foreground, after the trap of line {}", name(launch->launcher), trap->line),
-               "bash runs a trap only once that command has ended", "an & behind it, and then wait");
+  const Trap* const trap = find_by(traps, false, &Trap::ignores);
+  if (trap == nullptr) return;
+  for (const Launch& launch : look.script.launches)
+    if (is_long(launch) && !launch.is_background && launch.line > trap->line)
+      return look.error(
+          launch.line,
+          fmt::format("{} in the foreground, after the trap of line {}", name(launch.launcher), trap->line),
+          "bash runs a trap only after that command has ended", "put & behind it, and then wait");
 }
 
 /// What runs in the background ends with the script.
@@ -83,9 +78,9 @@ void check_wait(const Look& look) {
   const auto may_take_time = [last](const Command& command) {
     return command.line > last->line && !is_one_of(command.words[0], "done fi esac echo printf date exit");
   };
-  if (std::ranges::any_of(look.script.commands, may_take_time) || runs_command(look.script, {"wait"})) return;
+  if (std::ranges::any_of(look.script.commands, may_take_time) || runs_command(look.script, "wait")) return;
   look.error(last->line, fmt::format("{} in the background, and no wait after it", name(last->launcher)),
-             "the job ends with its script, and all that it has started", "wait");
+             "the job ends with its script, and so does all that the script has started", "wait");
 }
 
 bool requeues(const Command& command) {
@@ -94,37 +89,35 @@ bool requeues(const Command& command) {
 }
 
 void check_requeue(const Look& look) {
-  const bool is_pbs = look.script.system == BatchSystem::pbs;
-  const Flag* const never = directive(look.script, is_pbs ? "r" : "no-requeue");
+  const Flag* const never = directive(look.script, look.is_pbs() ? "r" : "no-requeue");
   const Flag* const again = directive(look.script, "requeue");
   const auto command = std::ranges::find_if(look.script.commands, requeues);
-  if (command == look.script.commands.end() || never == nullptr || (is_pbs && never->value != "n")) return;
+  if (command == look.script.commands.end() || never == nullptr || (look.is_pbs() && never->text() != "n")) return;
   if (again != nullptr && again > never) return;  // both are of one list
-  look.error(
-      command->line,
-      fmt::format("{} in a job with {} of line {}", is_pbs ? "qrerun" : "scontrol requeue", never->typed, never->line),
-      "such a job does not go back into the queue", is_pbs ? "#PBS -r y" : "#SBATCH --requeue");
+  look.error(command->line,
+             fmt::format("{} in a job with {} of line {}", look.is_pbs() ? "qrerun" : "scontrol requeue", never->typed,
+                         never->line),
+             "such a job does not go back into the queue", look.is_pbs() ? "#PBS -r y" : "#SBATCH --requeue");
 }
 
 bool trains(const JobScript& script) {
   return std::ranges::any_of(script.launches, [](const Launch& launch) {
-    return runs(launch.program, "lockstep") && std::ranges::find(launch.program, "train") != launch.program.end();
+    return runs(launch.program, "lockstep") && has_word(launch.program, "train");
   });
 }
 
 void check_preemption(const Look& look) {
   if (!trains(look.script) || look.script.directives.empty()) return;
-  if (runs_command(look.script, {"end_job", "qsub", "sbatch"}) || std::ranges::any_of(look.script.commands, requeues))
-    return;
-  const bool is_pbs = look.script.system == BatchSystem::pbs;
-  const Flag* const again = directive(look.script, is_pbs ? "r" : "requeue");
-  const bool is_again = again != nullptr && (!is_pbs || again->value == "y");
+  if (runs_command(look.script, "end_job qsub sbatch") || std::ranges::any_of(look.script.commands, requeues)) return;
+  const Flag* const again = directive(look.script, look.is_pbs() ? "r" : "requeue");
+  const bool is_again = again != nullptr && (!look.is_pbs() || again->text() == "y");
   if (is_again || directive(look.script, "signal") != nullptr) return;
-  look.warning(look.script.directives.front().line,
-               is_pbs ? "lockstep train in a job without #PBS -r y"
-                      : "lockstep train in a job without --requeue and without --signal",
-               "a job that is preempted or reaches its time limit ends there, and nobody goes on with it",
-               is_pbs ? "#PBS -r y" : "#SBATCH --requeue, #SBATCH --signal=USR1@300, and lockstep train --resume auto");
+  look.warning(
+      look.script.directives.front().line,
+      look.is_pbs() ? "lockstep train in a job without #PBS -r y"
+                    : "lockstep train in a job without --requeue and without --signal",
+      "a job that is preempted or reaches its time limit ends there, and nothing resumes it",
+      look.is_pbs() ? "#PBS -r y" : "#SBATCH --requeue, #SBATCH --signal=USR1@300, and lockstep train --resume auto");
 }
 
 }  // namespace

@@ -78,18 +78,6 @@ bool are_gres(std::string_view text) {
   });
 }
 
-bool is_array(std::string_view text) {
-  const std::size_t percent = text.find('%');
-  if (percent != text.npos && !is_count(text.substr(percent + 1))) return false;
-  return std::ranges::all_of(split(text.substr(0, percent), ','), [](std::string_view part) {
-    const std::size_t colon = part.find(':');
-    if (colon != part.npos && !is_count(part.substr(colon + 1))) return false;
-    const auto ends = split(part.substr(0, colon), '-');
-    return ends.size() <= 2 &&
-           std::ranges::all_of(ends, [](std::string_view end) { return whole_number(end).value_or(-1) >= 0; });
-  });
-}
-
 bool is_word_of(std::string_view words, std::string_view word) {
   return std::ranges::any_of(split_words(words),
                              [word](std::string_view one) { return core::equal_ignoring_case(one, word); });
@@ -147,7 +135,8 @@ constexpr FormRow form_rows[]{
      "the path written out, as no shell reads this line: /home/NAME/..."},
     {Form::signal, [](Text, Text v) { return read_signal(v).has_value(); },
      "B:USR1@300: a signal, and the seconds before the end"},
-    {Form::array, [](Text, Text v) { return is_array(v); }, "0-15, 1,3,5 or 0-15%4, at most 4 at a time"},
+    {Form::array, [](Text, Text v) { return greatest_index(v).has_value(); },
+     "0-15, 1,3,5 or 0-15%4, at most 4 at a time"},
     {Form::dependency, [](Text, Text v) { return is_dependency(v); },
      "afterok:JOB, afterany:JOB, afternotok:JOB or singleton, with commas between"},
     {Form::port, [](Text, Text v) { return whole_number(v).value_or(-1) >= 0 && *whole_number(v) <= 65535; },
@@ -169,7 +158,7 @@ constexpr FormRow form_rows[]{
 }  // namespace
 
 std::string expected_of(Form form, std::string_view words, std::string_view value) {
-  const auto* const row = std::ranges::find(form_rows, form, &FormRow::form);
+  const FormRow* const row = find_by(form_rows, form, &FormRow::form);
   if (row->fits(words, value)) return "";
   const bool has_words = row->expected.ends_with(' ');
   return fmt::format("{}{}", row->expected, has_words ? fmt::format("{}", fmt::join(split_words(words), ", ")) : "");
@@ -216,6 +205,25 @@ std::vector<Gres> read_gres(std::string_view text) {
     all.push_back(std::move(gres));
   }
   return all;
+}
+
+std::optional<long> greatest_index(std::string_view array) {
+  const auto is_bad = [](char mark, std::string_view text) {
+    const std::size_t at = text.find(mark);
+    return at != text.npos && !is_count(text.substr(at + 1));
+  };
+  if (is_bad('%', array)) return std::nullopt;
+  long greatest = 0;
+  for (const std::string_view part : split(array.substr(0, array.find('%')), ',')) {
+    const auto ends = split(part.substr(0, part.find(':')), '-');
+    if (is_bad(':', part) || ends.size() > 2) return std::nullopt;
+    for (const std::string_view end : ends) {
+      const long index = whole_number(end).value_or(-1);
+      if (index < 0) return std::nullopt;
+      greatest = std::max(greatest, index);
+    }
+  }
+  return greatest;
 }
 
 std::string_view signal_name(std::string_view text) {

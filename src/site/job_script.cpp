@@ -15,39 +15,31 @@ constexpr std::string_view own_mark = "lockstep:";
 constexpr std::size_t most_held = 64;
 constexpr std::size_t most_launched_words = 10'000;  ///< of the programs of all launches
 constexpr int most_directives = 1000;
-constexpr std::size_t most_odd = 100;
 constexpr int most_nested = 4;  ///< launchers that start launchers
 
 /// Words of a directive: quotes as the batch system takes them, and nothing after a # that is not quoted. To qsub that
 /// is no comment: there it is the last word, with all that follows.
 std::vector<std::string> directive_words(std::string_view text, BatchSystem system) {
   std::vector<std::string> words;
-  std::string word;
   bool has_word = false;
   char quote = '\0';
-  const auto end_word = [&] {
-    if (has_word) words.push_back(std::move(word));
-    word.clear();
-    has_word = false;
-  };
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    const bool is_space = c == ' ' || c == '\t' || c == '\r';
-    if (quote != '\0' ? c == quote : c == '\'' || c == '"') {
-      quote = quote != '\0' ? '\0' : c;
-      has_word = true;
-    } else if (quote == '\0' && c == '#' && (system == BatchSystem::slurm || !has_word)) {
-      if (system == BatchSystem::slurm) break;
+    if (quote == '\0' && c == '#' && system == BatchSystem::slurm) break;
+    if (quote == '\0' && c == '#' && !has_word) {
       words.emplace_back(trim(text.substr(i)));
-      return words;
-    } else if (quote == '\0' && is_space) {
-      end_word();
-    } else {
-      word += c;
-      has_word = true;
+      break;
     }
+    const bool is_between = quote == '\0' && (c == ' ' || c == '\t' || c == '\r');
+    if (!is_between && !has_word) words.emplace_back();
+    has_word = !is_between;
+    if (c == quote)
+      quote = '\0';
+    else if (quote == '\0' && (c == '\'' || c == '"'))
+      quote = c;
+    else if (!is_between)
+      words.back() += c;
   }
-  end_word();
   return words;
 }
 
@@ -67,7 +59,7 @@ class Parts {
 
  private:
   void keep_odd(std::string_view word, int line) {
-    while (!word.empty() && script_.unread.odd.size() < most_odd) {
+    while (!word.empty() && script_.unread.odd.size() < Unread::most_odd) {
       const auto first = core::first_character(word);
       if (first && first->n_bytes > 1) script_.unread.odd.push_back({line, first->code});
       word.remove_prefix(first ? first->n_bytes : 1);
@@ -78,14 +70,14 @@ class Parts {
     if (++n_directives_ > most_directives) return void(script_.unread.full_line = line);
     const auto words = directive_words(text, system);
     for (const std::string& word : words) keep_odd(word, line);
-    const auto& options = system == BatchSystem::slurm ? slurm_options() : qsub_options();
+    const OptionSet set = system == BatchSystem::slurm ? OptionSet::slurm : OptionSet::qsub;
     if (script_.system == BatchSystem::none) script_.system = system;
     const bool is_of_other = system != script_.system;
     auto& target = is_of_other ? script_.of_other : has_command_ ? script_.late : script_.directives;
     std::span<const std::string> rest{words};
     while (!rest.empty()) {
       std::size_t n_used = 0;
-      for (Flag& flag : read_flags(rest, options, line, n_used)) target.push_back(std::move(flag));
+      for (Flag& flag : read_flags(rest, set, line, n_used)) target.push_back(std::move(flag));
       rest = rest.subspan(n_used);
       if (rest.empty()) break;
       const bool is_separator = rest.front() == "hetjob" || rest.front() == "packjob";
@@ -116,8 +108,7 @@ bool exports(const Command& command) {
 
 /// `export A=b`, `A=b` and `A=b command`; also what env sets.
 void keep_variables(const Command& command, JobScript& script) {
-  const bool takes_all = exports(command) || command.words.front() == "declare" || command.words.front() == "local" ||
-                         command.words.front() == "readonly";
+  const bool takes_all = exports(command) || is_one_of(command.words.front(), "declare local readonly");
   const bool is_all_assignments = std::ranges::all_of(
       command.words, [&](const std::string& word) { return assignment(word, command.line).has_value(); });
   const bool is_exported = takes_all ? exports(command) : !is_all_assignments;
@@ -146,10 +137,8 @@ void drop_exported(JobScript& script) {
 /// run="srun -n 4" and run=(srun -n 4).
 void keep_launchers(JobScript& script) {
   for (const Variable& variable : script.variables) {
-    std::vector<std::string> words;
-    std::string_view value = variable.value;
-    if (value.starts_with('(') && value.ends_with(')') && value.size() > 1) value = value.substr(1, value.size() - 2);
-    for (const std::string_view word : split_words(value)) words.emplace_back(word);
+    const auto parts = split_words(without_parentheses(variable.value));
+    const std::vector<std::string> words{parts.begin(), parts.end()};
     if (script.launches.size() == most_held) return;
     if (auto launch = read_launch(script.known.fill_in(words), variable.line)) {
       launch->variable = variable.name;
@@ -234,8 +223,8 @@ std::string_view sourced_library(const JobScript& script) {
     std::string_view path = command.words[1];
     if (!path.ends_with(".sh")) continue;
     path.remove_suffix(3);
-    const std::size_t slash = path.find_last_of('/');
-    if (slash != path.npos && path.substr(0, slash).ends_with("lib")) return path.substr(slash + 1);
+    const std::string_view name = file_name(path);
+    if (path.substr(0, path.size() - name.size()).ends_with("lib/")) return name;
   }
   return {};
 }

@@ -14,13 +14,12 @@ constexpr int most_filled_depth = 4;  ///< of variables within variables
 
 bool is_of_command(std::string_view value) { return value.find("$(") != value.npos || value.find('`') != value.npos; }
 
-/// "a b" of a list "(a b)".
-std::string_view without_parentheses(std::string_view value) {
+}  // namespace
+
+std::string_view without_parentheses(std::string_view value) noexcept {
   const bool is_list = value.size() > 1 && value.starts_with('(') && value.ends_with(')');
   return is_list ? value.substr(1, value.size() - 2) : value;
 }
-
-}  // namespace
 
 std::string_view expanded_name(std::string_view word) noexcept {
   if (!word.starts_with('$')) return {};

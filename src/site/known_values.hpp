@@ -18,6 +18,9 @@ namespace lockstep::site {
 /// "run" of "$run", "${run}", "${run[@]}" and "${run[*]}"; empty if the word is something else.
 [[nodiscard]] std::string_view expanded_name(std::string_view word) noexcept;
 
+/// "a b" of a list "(a b)".
+[[nodiscard]] std::string_view without_parentheses(std::string_view value) noexcept;
+
 /// Whether `word` is an expansion and nothing beside, but for arithmetic: it may become any number of words.
 [[nodiscard]] bool is_expansion(std::string_view word) noexcept;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "site/known_values.hpp"
 #include "site/text.hpp"
@@ -36,18 +37,10 @@ constexpr std::string_view starters =
     "vtune perf gdb cuda-gdb valgrind compute-sanitizer strace ltrace ddt map hwloc-bind likwid-pin likwid-perfctr "
     "setsid ionice chrt setarch unbuffer";
 
-// Of Open MPI, MPICH and PALS: flags with one value, and with two.
-constexpr std::string_view flags_with_value =
-    "n np c N npernode npersocket ppn ppr d depth cpu-bind gpu-bind mem-bind map-by bind-to rank-by x H host hosts f "
-    "hostfile machinefile hostlist output-filename wdir wd path prefix genvlist envlist launcher bootstrap iface "
-    "label-by report-uri mca-file timeout pernode-list rankfile rf cpus-per-rank cpus-per-proc cpu-set cpu-list "
-    "exclude-hosts env-file pmi rlimits procs net transfer-list";
-constexpr std::string_view torch_flags_alone = "standalone use_env no_python module m u";
-constexpr std::string_view flags_with_two_values = "mca gmca omca prtemca pmixmca genv env";
-
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
-}
+constexpr std::pair<std::string_view, Launcher> launchers[]{
+    {"srun", Launcher::srun},      {"mpirun", Launcher::mpirun},    {"orterun", Launcher::mpirun},
+    {"prterun", Launcher::mpirun}, {"mpiexec", Launcher::mpiexec},  {"mpiexec.hydra", Launcher::mpiexec},
+    {"aprun", Launcher::mpiexec},  {"torchrun", Launcher::torchrun}};
 
 bool is_assignment(std::string_view word) {
   const std::string_view name = assigned_name(word);
@@ -76,10 +69,10 @@ std::size_t n_of_wrapper(const Wrapper& wrapper, Words words) {
 std::size_t n_wrapping(Words words) {
   std::size_t n = 0;
   while (n < words.size()) {
-    const auto* const wrapper = std::ranges::find(wrappers, base_name(words[n]), &Wrapper::name);
+    const Wrapper* const wrapper = find_by(wrappers, file_name(words[n]), &Wrapper::name);
     if (is_assignment(words[n])) {
       ++n;
-    } else if (wrapper == wrappers.end() || asks_for_path(words.subspan(n))) {
+    } else if (wrapper == nullptr || asks_for_path(words.subspan(n))) {
       break;
     } else {
       n += 1 + n_of_wrapper(*wrapper, words.subspan(n + 1));
@@ -90,12 +83,10 @@ std::size_t n_wrapping(Words words) {
 
 Launcher launcher_of(Words words) {
   if (words.empty()) return Launcher::none;
-  const std::string_view first = base_name(words[0]);
-  if (first == "srun") return Launcher::srun;
-  if (first == "mpirun" || first == "orterun" || first == "prterun") return Launcher::mpirun;
-  if (first == "mpiexec" || first == "mpiexec.hydra" || first == "aprun") return Launcher::mpiexec;
+  const std::string_view first = file_name(words[0]);
   if (words[0] == "launch") return Launcher::launch;
-  if (first == "torchrun") return Launcher::torchrun;
+  for (const auto& [program, launcher] : launchers)
+    if (first == program) return launcher;
   if (!first.starts_with("python")) return Launcher::none;
   for (std::size_t i = 1; i + 1 < words.size() && words[i].starts_with('-'); ++i) {
     if (words[i] != "-m") continue;
@@ -105,29 +96,9 @@ Launcher launcher_of(Words words) {
   return Launcher::none;
 }
 
-/// Flags of mpirun, mpiexec or torchrun, with one dash or two, up to the program.
-std::size_t read_flags_of(Words words, bool is_torch, Launch& launch) {
-  std::size_t at = 0;
-  while (at < words.size() && words[at].size() > 1 && words[at].starts_with('-')) {
-    const std::string_view word = words[at++];
-    const std::size_t equals = word.find('=');
-    const std::string_view typed = word.substr(0, equals);
-    Flag flag{.line = launch.line, .typed = std::string{typed}, .name = std::string{typed}, .value = {}};
-    flag.name.erase(0, typed.starts_with("--") ? 2 : 1);
-    if (is_torch) std::ranges::replace(flag.name, '-', '_');
-    const bool takes_value =
-        is_torch ? !is_one_of(flag.name, torch_flags_alone) : is_one_of(flag.name, flags_with_value);
-    if (equals != word.npos) {
-      flag.value = std::string{word.substr(equals + 1)};
-    } else if (!is_torch && is_one_of(flag.name, flags_with_two_values) && at + 1 < words.size()) {
-      flag.value = words[at] + "=" + words[at + 1];
-      at += 2;
-    } else if (takes_value && at < words.size()) {
-      flag.value = words[at++];
-    }
-    launch.flags.push_back(std::move(flag));
-  }
-  return at;
+OptionSet set_of(Launcher launcher) {
+  if (launcher == Launcher::srun) return OptionSet::slurm;
+  return launcher == Launcher::mpirun || launcher == Launcher::mpiexec ? OptionSet::mpi : OptionSet::torch;
 }
 
 }  // namespace
@@ -142,20 +113,13 @@ std::optional<Launch> read_launch(Words words, int line) {
   words = unwrapped(words);
   Launch launch{.line = line, .launcher = launcher_of(words)};
   if (launch.launcher == Launcher::none) return std::nullopt;
-  std::size_t n_used = 1;
-  if (launch.launcher == Launcher::srun) {
-    launch.flags = read_flags(words.subspan(1), slurm_options(), line, n_used);
-    ++n_used;
-  } else if (launch.launcher != Launcher::launch) {
-    const bool is_torch = launch.launcher == Launcher::torchrun || launch.launcher == Launcher::torch_launch;
-    const auto module = std::ranges::find(words, "-m");
-    if (base_name(words[0]).starts_with("python") && module != words.end())
-      n_used = static_cast<std::size_t>(module - words.begin()) + 2;
-    n_used += read_flags_of(words.subspan(std::min(n_used, words.size())), is_torch, launch);
-  }
-  const Words rest = words.subspan(std::min(n_used, words.size()));
-  launch.program.assign(rest.begin(), rest.end());
-  if (!launch.program.empty() && launch.program.front() == "--") launch.program.erase(launch.program.begin());
+  Words rest = words.subspan(1);
+  if (file_name(words[0]).starts_with("python"))  // -m MODULE
+    rest = {std::ranges::find(words, "-m") + 2, words.end()};
+  std::size_t n_used = 0;
+  if (launch.launcher != Launcher::launch) launch.flags = read_flags(rest, set_of(launch.launcher), line, n_used);
+  if (n_used < rest.size() && rest[n_used] == "--") ++n_used;
+  launch.program.assign(rest.begin() + static_cast<std::ptrdiff_t>(n_used), rest.end());
   return launch;
 }
 
@@ -164,14 +128,52 @@ Words unwrapped(Words words) { return words.subspan(n_wrapping(words)); }
 bool starts(Words words, std::string_view name) {
   words = unwrapped(words);
   while (!words.empty() && is_expansion(words[0])) words = unwrapped(words.subspan(1));
-  if (words.empty() || base_name(words[0]) == name) return !words.empty();
+  if (words.empty() || file_name(words[0]) == name) return !words.empty();
   const bool starts_another =
-      is_one_of(base_name(words[0]), starters) || words[0].starts_with("./") || words[0].ends_with(".sh");
+      is_one_of(file_name(words[0]), starters) || words[0].starts_with("./") || words[0].ends_with(".sh");
   return starts_another && runs(words.subspan(1), name);
 }
 
 bool runs(Words words, std::string_view name) {
-  return std::ranges::any_of(words, [name](const std::string& word) { return base_name(word) == name; });
+  return std::ranges::any_of(words, [name](const std::string& word) { return file_name(word) == name; });
+}
+
+bool has_word(Words words, std::string_view word) { return std::ranges::find(words, word) != words.end(); }
+
+std::optional<std::string_view> argument(Words words, std::string_view flag) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    if (word == flag) return i + 1 < words.size() ? std::string_view{words[i + 1]} : "";
+    if (word.starts_with(flag) && word.substr(flag.size()).starts_with('=')) return word.substr(flag.size() + 1);
+  }
+  return std::nullopt;
+}
+
+bool is_mpi_launcher(Launcher launcher) {
+  return launcher == Launcher::srun || launcher == Launcher::mpirun || launcher == Launcher::mpiexec;
+}
+
+bool starts_ranks(const Launch& launch) {
+  return is_mpi_launcher(launch.launcher) || launch.launcher == Launcher::launch;
+}
+
+bool is_torch(Launcher launcher) { return launcher == Launcher::torchrun || launcher == Launcher::torch_launch; }
+
+const Flag* flag_of(const Launch& launch, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names)
+    if (const Flag* const flag = last_of(launch.flags, name)) return flag;
+  return nullptr;
+}
+
+std::optional<long> count_of(const Launch& launch, std::initializer_list<std::string_view> names) {
+  const Flag* const flag = flag_of(launch, names);
+  return flag != nullptr ? whole_number(flag->text()) : std::nullopt;
+}
+
+bool is_small_command(const Launch& launch) {
+  constexpr std::string_view small =
+      "which ldd hostname nvidia-smi echo true mkdir cp rm tar ls cat env date lscpu free sbcast printenv";
+  return launch.program.empty() ? launch.variable.empty() : is_one_of(file_name(launch.program.front()), small);
 }
 
 }  // namespace lockstep::site

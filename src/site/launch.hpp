@@ -3,6 +3,7 @@
 // Used by job_script and script_lint.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,5 +44,20 @@ struct Launch {
 
 /// Whether a program or one of its arguments, as a path may have it, is called `name`: "bin/reduce_all".
 [[nodiscard]] bool runs(std::span<const std::string> words, std::string_view name);
+
+[[nodiscard]] bool has_word(std::span<const std::string> words, std::string_view word);
+/// VALUE of `flag VALUE` or `flag=VALUE`; nothing if `flag` is not there.
+[[nodiscard]] std::optional<std::string_view> argument(std::span<const std::string> words, std::string_view flag);
+/// srun, mpirun or mpiexec.
+[[nodiscard]] bool is_mpi_launcher(Launcher launcher);
+[[nodiscard]] bool is_torch(Launcher launcher);
+/// srun, mpirun, mpiexec or launch.
+[[nodiscard]] bool starts_ranks(const Launch& launch);
+/// Of the system: it needs no ranks, no MPI and no cores to speak of.
+[[nodiscard]] bool is_small_command(const Launch& launch);
+/// The last of these; nullptr if there is none.
+[[nodiscard]] const Flag* flag_of(const Launch& launch, std::initializer_list<std::string_view> names);
+/// The value of flag_of(); nothing if it is no number, as where the shell fills it in.
+[[nodiscard]] std::optional<long> count_of(const Launch& launch, std::initializer_list<std::string_view> names);
 
 }  // namespace lockstep::site

@@ -1,6 +1,7 @@
 #include "site/options.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "site/text.hpp"
 
@@ -53,11 +54,9 @@ constexpr Group slurm_groups[]{
     {Of::both, Takes::value, Form::text,
      "A:account b:begin M:clusters C:constraint m:distribution x:exclude B:extra-node-info J:job-name L:licenses "
      "w:nodelist p:partition q:qos acctg-freq autocomplete bb cluster cluster-constraint comment container-id+ "
-     "context+ "
-     "cpu-freq deadline delay-boot export extra+ gpu-bind gpu-freq gres-flags mail-user mcs-label mem-bind mem-update+ "
-     "network ntasks-per-tres power prefer priority profile reservation resources+ runtime+ segment+ switches "
-     "tres-bind+ "
-     "tres-per-task+ wckey"},
+     "context+ cpu-freq deadline delay-boot export extra+ gpu-bind gpu-freq gres-flags mail-user mcs-label mem-bind "
+     "mem-update+ network ntasks-per-tres power prefer priority profile reservation resources+ runtime+ segment+ "
+     "switches tres-bind+ tres-per-task+ wckey"},
     {Of::sbatch, Takes::value, Form::array, "a:array"},
     {Of::sbatch, Takes::value, Form::word, "kill-on-invalid-dep", "yes no"},
     {Of::sbatch, Takes::value, Form::word, "wait-all-nodes", "0 1"},
@@ -94,6 +93,16 @@ constexpr Group qsub_groups[]{
     {Of::qsub, Takes::value, Form::word, "r:", "y n"},
     {Of::qsub, Takes::value, Form::text, "p: R:"},
 };
+
+constexpr Group mpi_groups[]{
+    {Of::both, Takes::value, Form::text,
+     "n np c N npernode npersocket ppn ppr d depth cpu-bind gpu-bind mem-bind map-by bind-to rank-by x H host hosts f "
+     "hostfile machinefile hostlist output-filename wdir wd path prefix genvlist envlist launcher bootstrap iface "
+     "label-by report-uri mca-file timeout pernode-list rankfile rf cpus-per-rank cpus-per-proc cpu-set cpu-list "
+     "exclude-hosts env-file pmi rlimits procs net transfer-list"},
+    {Of::both, Takes::two, Form::text, "mca gmca omca prtemca pmixmca genv env"},
+};
+constexpr Group torch_groups[]{{Of::both, Takes::nothing, Form::text, "standalone use_env no_python module m u"}};
 
 // man pbs_resources of OpenPBS 23, and what sites of ours add [N-pbs].
 constexpr Group resource_groups[]{
@@ -132,42 +141,40 @@ std::vector<Option> read_groups(std::span<const Group> groups) {
   return options;
 }
 
-const Option* option_of_letter(const std::vector<Option>& options, char letter) {
-  const auto found = std::ranges::find(options, letter, &Option::letter);
-  return found == options.end() ? nullptr : &*found;
-}
-
-const Option* option_of_name(const std::vector<Option>& options, std::string_view name) {
-  const Option* beginning = nullptr;
-  int n_beginning = 0;
-  for (const Option& option : options) {
-    if (option.name == name) return &option;
-    if (!name.empty() && option.name.starts_with(name)) {
-      beginning = &option;
-      ++n_beginning;
-    }
-  }
-  return n_beginning == 1 ? beginning : nullptr;
+/// Of Slurm: of this name, or the only one that begins so.
+const Option* option_of_name(std::string_view name) {
+  if (const Option* const option = find_option(OptionSet::slurm, name)) return option;
+  const auto& options = options_of(OptionSet::slurm);
+  const auto begins_so = [name](const Option& option) { return !name.empty() && option.name.starts_with(name); };
+  const auto found = std::ranges::find_if(options, begins_so);
+  return std::ranges::count_if(options, begins_so) == 1 ? &*found : nullptr;
 }
 
 /// Takes the flag that begins with words[at]; sets `at` to what comes after it.
-Flag read_flag(std::span<const std::string> words, std::size_t& at, const std::vector<Option>& options, int line) {
+Flag read_flag(std::span<const std::string> words, std::size_t& at, OptionSet set, int line) {
+  const bool takes_any_dashes = set == OptionSet::mpi || set == OptionSet::torch;
   const std::string_view word = words[at++];
-  const bool is_long = word.starts_with("--");
+  const bool is_long = takes_any_dashes || word.starts_with("--");
   const std::size_t equals = is_long ? word.find('=') : word.npos;
   const std::string_view typed = is_long ? word.substr(0, equals) : word.substr(0, 2);
-  const Option* const option = is_long ? option_of_name(options, typed.substr(2)) : option_of_letter(options, word[1]);
-  Flag flag{.line = line,
-            .typed = std::string{typed},
-            .name = option != nullptr ? option->name : std::string{typed.substr(is_long ? 2 : 1)},
-            .value = {},
-            .is_known = option != nullptr};
-  const Takes takes = option != nullptr ? option->takes : Takes::value;
-  if (is_long && equals != word.npos) {
+  Flag flag{
+      .line = line, .typed = std::string{typed}, .name = std::string{typed.substr(typed.starts_with("--") ? 2 : 1)}};
+  if (set == OptionSet::torch) std::ranges::replace(flag.name, '-', '_');
+  const Option* const option = !is_long                  ? find_by(options_of(set), word[1], &Option::letter)
+                               : set == OptionSet::slurm ? option_of_name(flag.name)
+                                                         : find_option(set, flag.name);
+  flag.is_known = option != nullptr;
+  if (option != nullptr) flag.name = option->name;
+  const Takes takes = option != nullptr ? option->takes : set == OptionSet::mpi ? Takes::nothing : Takes::value;
+  const bool has_next = at < words.size() && (option != nullptr || !words[at].starts_with('-'));
+  if (equals != word.npos) {
     flag.value = std::string{word.substr(equals + 1)};
   } else if (!is_long && word.size() > 2 && takes != Takes::nothing) {
     flag.value = std::string{word.substr(2)};
-  } else if (takes == Takes::value && at < words.size() && (option != nullptr || !words[at].starts_with('-'))) {
+  } else if (takes == Takes::two && at + 1 < words.size()) {
+    flag.value = words[at] + "=" + words[at + 1];
+    at += 2;
+  } else if (takes == Takes::value && has_next) {
     flag.value = words[at++];
   }
   return flag;
@@ -175,41 +182,29 @@ Flag read_flag(std::span<const std::string> words, std::size_t& at, const std::v
 
 }  // namespace
 
-const std::vector<Option>& slurm_options() {
-  static const std::vector<Option> options = read_groups(slurm_groups);
-  return options;
+const std::vector<Option>& options_of(OptionSet set) {
+  static const std::array all{read_groups(slurm_groups), read_groups(qsub_groups), read_groups(mpi_groups),
+                              read_groups(torch_groups), read_groups(resource_groups)};
+  return all[static_cast<std::size_t>(set)];
 }
 
-const std::vector<Option>& qsub_options() {
-  static const std::vector<Option> options = read_groups(qsub_groups);
-  return options;
-}
-
-const std::vector<Option>& pbs_resources_known() {
-  static const std::vector<Option> options = read_groups(resource_groups);
-  return options;
-}
-
-const Option* find_option(const std::vector<Option>& options, std::string_view name) {
-  const auto found = std::ranges::find(options, name, &Option::name);
-  return found == options.end() ? nullptr : &*found;
+const Option* find_option(OptionSet set, std::string_view name) {
+  return find_by(options_of(set), name, &Option::name);
 }
 
 std::span<const Relation> slurm_relations() { return relations_of_slurm; }
 
-std::vector<Flag> read_flags(std::span<const std::string> words, const std::vector<Option>& options, int line,
-                             std::size_t& n_used) {
+std::vector<Flag> read_flags(std::span<const std::string> words, OptionSet set, int line, std::size_t& n_used) {
   std::vector<Flag> flags;
   std::size_t at = 0;
   while (at < words.size() && words[at].size() >= 2 && words[at].starts_with('-') && words[at] != "--")
-    flags.push_back(read_flag(words, at, options, line));
+    flags.push_back(read_flag(words, at, set, line));
   n_used = at;
   return flags;
 }
 
 const Flag* last_of(const std::vector<Flag>& flags, std::string_view name) {
-  const auto found = std::find_if(flags.rbegin(), flags.rend(), [name](const Flag& flag) { return flag.name == name; });
-  return found == flags.rend() ? nullptr : &*found;
+  return find_last_by(flags, name, &Flag::name);
 }
 
 }  // namespace lockstep::site

@@ -1,4 +1,4 @@
-// The options of sbatch, srun and qsub, the resources of PBS, and words as flags with their values.
+// The options of sbatch, srun, qsub, mpirun and torchrun, the resources of PBS, and words as flags with their values.
 // Invariant: pure; an unknown option is kept as one, never refused here.
 // Used by job_script and script_lint.
 #pragma once
@@ -13,9 +13,9 @@
 
 namespace lockstep::site {
 
-enum class Takes { nothing, maybe, value };
+enum class Takes { nothing, maybe, value, two };
 
-/// Who reads it; resources are of a whole job, of a chunk of select=, or of either.
+/// What reads it: both are sbatch and srun. Resources are of a whole job, of a chunk of select=, or of either.
 enum class Of { both, sbatch, srun, qsub, job, chunk, host };
 
 struct Option {
@@ -30,12 +30,12 @@ struct Option {
   std::string_view instead{};  ///< of one that is gone
 };
 
-[[nodiscard]] const std::vector<Option>& slurm_options();
-[[nodiscard]] const std::vector<Option>& qsub_options();
-/// Of qsub -l and of the chunks of select=.
-[[nodiscard]] const std::vector<Option>& pbs_resources_known();
+/// slurm: of sbatch and srun. mpi: of the mpirun and mpiexec of Open MPI, MPICH and PALS, those with values. torch: of
+/// torchrun, those without. resources: of qsub -l and of the chunks of select=.
+enum class OptionSet { slurm, qsub, mpi, torch, resources };
+[[nodiscard]] const std::vector<Option>& options_of(OptionSet set);
 /// By its name; nullptr if there is none.
-[[nodiscard]] const Option* find_option(const std::vector<Option>& options, std::string_view name);
+[[nodiscard]] const Option* find_option(OptionSet set, std::string_view name);
 
 /// What two options are to each other.
 enum class Relates {
@@ -56,11 +56,15 @@ struct Flag {
   std::string name{};   ///< "nodes"; if it is not known, what was typed without dashes
   std::optional<std::string> value{};
   bool is_known = true;
+
+  /// The value; empty if there is none.
+  [[nodiscard]] std::string_view text() const noexcept { return value ? std::string_view{*value} : ""; }
 };
 
 /// Flags up to the first word that is none; `n_used` words. Slurm takes any unambiguous beginning of a long name.
-[[nodiscard]] std::vector<Flag> read_flags(std::span<const std::string> words, const std::vector<Option>& options,
-                                           int line, std::size_t& n_used);
+/// mpirun and torchrun take long names after one dash, and torchrun takes - for _.
+[[nodiscard]] std::vector<Flag> read_flags(std::span<const std::string> words, OptionSet set, int line,
+                                           std::size_t& n_used);
 
 /// The last of this name; nullptr if there is none.
 [[nodiscard]] const Flag* last_of(const std::vector<Flag>& flags, std::string_view name);

@@ -1,6 +1,9 @@
 #include "site/request.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
 
 #include "site/text.hpp"
 
@@ -24,33 +27,21 @@ std::optional<Asked<long>> number_of(const JobScript& script, std::string_view n
   return asked_by(directive(script, name), positive);
 }
 
-/// "4" and "a100:4".
-void read_gpus(const Flag& flag, Chunk& chunk) {
-  const std::string_view text = flag.value ? std::string_view{*flag.value} : std::string_view{};
-  const std::size_t colon = text.rfind(':');
-  if (const auto count = count_in(text.substr(colon + 1)))  // npos + 1 is 0
-    chunk.gpus = Asked<long>{*count, flag.line};
-  if (colon != text.npos) chunk.gpu = Asked<std::string>{std::string{text.substr(0, colon)}, flag.line};
-}
+long divided(long all, const Asked<long>& parts) { return (all + parts.value - 1) / parts.value; }
 
+/// Of several options the last of these counts.
 void read_slurm_gpus(const JobScript& script, Chunk& chunk) {
-  if (const Flag* const flag = directive(script, "gres")) {
-    for (const Gres& gres : read_gres(flag->value.value_or(""))) {
+  for (const std::string_view name : {"gres", "gpus-per-task", "gpus", "gpus-per-node"}) {
+    const Flag* const flag = directive(script, name);
+    if (flag == nullptr || (name != "gres" && !expected_of(Form::gpus, "", flag->text()).empty())) continue;
+    for (const Gres& gres : read_gres(fmt::format("{}{}", name == "gres" ? "" : "gpu:", flag->text()))) {
       if (gres.name != "gpu") continue;
       if (gres.count) chunk.gpus = Asked<long>{*gres.count, flag->line};
       if (!gres.type.empty()) chunk.gpu = Asked<std::string>{gres.type, flag->line};
     }
+    if (name == "gpus-per-task" && chunk.gpus && chunk.ranks) chunk.gpus->value *= chunk.ranks->value;
+    if (name == "gpus" && chunk.gpus && chunk.nodes) chunk.gpus->value = divided(chunk.gpus->value, *chunk.nodes);
   }
-  if (const Flag* const flag = directive(script, "gpus-per-task")) {
-    read_gpus(*flag, chunk);
-    if (chunk.gpus && chunk.ranks) chunk.gpus->value *= chunk.ranks->value;
-  }
-  if (const Flag* const flag = directive(script, "gpus")) {
-    read_gpus(*flag, chunk);
-    const long n_nodes = chunk.nodes ? chunk.nodes->value : 1;
-    if (chunk.gpus) chunk.gpus->value = (chunk.gpus->value + n_nodes - 1) / n_nodes;
-  }
-  if (const Flag* const flag = directive(script, "gpus-per-node")) read_gpus(*flag, chunk);
 }
 
 Chunk slurm_chunk(const JobScript& script) {
@@ -61,9 +52,9 @@ Chunk slurm_chunk(const JobScript& script) {
   chunk.ranks = number_of(script, "ntasks-per-node");
   if (!chunk.ranks) chunk.ranks = number_of(script, "tasks-per-node");
   if (const auto all = number_of(script, "ntasks"); all && !chunk.ranks && chunk.nodes)
-    chunk.ranks = Asked<long>{(all->value + chunk.nodes->value - 1) / chunk.nodes->value, all->line};
-  if (const auto all = number_of(script, "ntasks"); all && chunk.ranks && !chunk.nodes)
-    chunk.nodes = Asked<long>{(all->value + chunk.ranks->value - 1) / chunk.ranks->value, all->line};
+    chunk.ranks = Asked<long>{divided(all->value, *chunk.nodes), all->line};
+  else if (all && chunk.ranks && !chunk.nodes)
+    chunk.nodes = Asked<long>{divided(all->value, *chunk.ranks), all->line};
   chunk.cores_of_rank = number_of(script, "cpus-per-task");
   chunk.cores = chunk.cores_of_rank ? chunk.cores_of_rank : chunk.ranks;
   if (chunk.cores_of_rank && chunk.ranks) chunk.cores->value *= chunk.ranks->value;
@@ -76,17 +67,15 @@ Chunk slurm_chunk(const JobScript& script) {
 Chunk pbs_chunk(std::string_view text, int line) {
   Chunk chunk;
   chunk.nodes = Asked<long>{1, line};
-  for (const std::string_view part : split(text, ':')) {
-    const std::size_t equals = part.find('=');
-    const std::string_view name = part.substr(0, equals), value = part.substr(equals + 1);  // npos + 1 is 0
-    const auto number = count_in(value);
+  for (const Resource& part : read_resources(text, ':', line)) {
+    const auto number = count_in(part.is_alone ? part.name : part.value);
     const auto asked = number ? std::optional{Asked<long>{*number, line}} : std::nullopt;
-    if (equals == part.npos && asked) chunk.nodes = asked;
-    if (name == "ncpus") chunk.cores = asked;
-    if (name == "mpiprocs") chunk.ranks = asked;
-    if (name == "ngpus") chunk.gpus = asked;
-    if (name == "gpu_type") chunk.gpu = Asked<std::string>{std::string{value}, line};
-    if (const auto size = pbs_gb(value); name == "mem" && size) chunk.memory_gb = Asked<double>{*size, line};
+    if (part.is_alone && asked) chunk.nodes = asked;
+    if (part.name == "ncpus") chunk.cores = asked;
+    if (part.name == "mpiprocs") chunk.ranks = asked;
+    if (part.name == "ngpus") chunk.gpus = asked;
+    if (part.name == "gpu_type") chunk.gpu = Asked<std::string>{part.value, line};
+    if (const auto size = pbs_gb(part.value); part.name == "mem" && size) chunk.memory_gb = Asked<double>{*size, line};
   }
   return chunk;
 }
@@ -96,13 +85,13 @@ std::optional<Asked<long>> ranks_of_job(const JobScript& script, const std::vect
   if (script.system == BatchSystem::slurm) {
     if (const auto all = number_of(script, "ntasks")) return all;
     const Flag* const nodes = directive(script, "nodes");
-    if (nodes != nullptr && nodes->value && !count_in(*nodes->value)) return std::nullopt;  // "2-4"
+    if (nodes != nullptr && !count_in(nodes->text())) return std::nullopt;  // "2-4"
   }
   Asked<long> all;
   for (const Chunk& chunk : chunks) {
     if (!chunk.ranks || (chunk.nodes && chunk.nodes->value > 1'000'000) || chunk.ranks->value > 1'000'000)
       return std::nullopt;
-    all.value += (chunk.nodes ? chunk.nodes->value : 1) * chunk.ranks->value;
+    all.value += value_or(chunk.nodes, 1L) * chunk.ranks->value;
     all.line = chunk.ranks->line;
   }
   return chunks.empty() ? std::nullopt : std::optional{all};
@@ -120,23 +109,27 @@ void read_pbs(const JobScript& script, Request& request) {
 
 }  // namespace
 
-std::vector<Resource> pbs_resources(const JobScript& script) {
+std::vector<Resource> read_resources(std::string_view text, char separator, int line) {
   std::vector<Resource> resources;
-  for (const Flag& flag : script.directives) {
-    if (flag.name != "l" || !flag.value) continue;
-    for (const std::string_view part : split(*flag.value, ',')) {
-      const std::size_t equals = std::min(part.find('='), part.size());
-      const std::string_view value = part.substr(std::min(equals + 1, part.size()));
-      resources.push_back({std::string{trim(part.substr(0, equals))}, std::string{trim(value)}, flag.line});
-    }
+  for (const std::string_view part : split(text, separator)) {
+    const std::size_t equals = std::min(part.find('='), part.size());
+    const std::string_view value = part.substr(std::min(equals + 1, part.size()));
+    resources.push_back(
+        {std::string{trim(part.substr(0, equals))}, std::string{trim(value)}, line, equals == part.size()});
   }
   return resources;
 }
 
+std::vector<Resource> pbs_resources(const JobScript& script) {
+  std::vector<Resource> all;
+  for (const Flag& flag : script.directives)
+    if (flag.name == "l" && flag.value)
+      std::ranges::move(read_resources(*flag.value, ',', flag.line), std::back_inserter(all));
+  return all;
+}
+
 const Resource* last_resource(const std::vector<Resource>& resources, std::string_view name) {
-  const auto found =
-      std::find_if(resources.rbegin(), resources.rend(), [name](const Resource& one) { return one.name == name; });
-  return found == resources.rend() ? nullptr : &*found;
+  return find_last_by(resources, name, &Resource::name);
 }
 
 Request read_request(const JobScript& script) {
@@ -151,8 +144,7 @@ Request read_request(const JobScript& script) {
   request.is_exclusive = directive(script, "exclusive") != nullptr;
   request.minutes = asked_by(directive(script, "time"), slurm_minutes);
   request.partition = asked_by(directive(script, "partition"), any_text);
-  if (const Flag* const constraint = directive(script, "constraint"))
-    request.constraint = constraint->value.value_or("");
+  if (const Flag* const constraint = directive(script, "constraint")) request.constraint = constraint->text();
   return request;
 }
 

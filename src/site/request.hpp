@@ -18,6 +18,11 @@ struct Asked {
   int line = 0;
 };
 
+template <class Value>
+[[nodiscard]] Value value_or(const std::optional<Asked<Value>>& asked, Value otherwise) {
+  return asked ? asked->value : otherwise;
+}
+
 /// Nodes of one kind; a job of Slurm has one, each chunk of a PBS select line is one.
 struct Chunk {
   std::optional<Asked<long>> nodes{};
@@ -40,12 +45,15 @@ struct Request {
 
 [[nodiscard]] Request read_request(const JobScript& script);
 
-/// A resource of `#PBS -l`: "walltime" and its value, "select" and its chunks.
+/// A resource of `#PBS -l`: "walltime" and its value, "select" and its chunks; or of a chunk.
 struct Resource {
   std::string name{};
   std::string value{};
   int line = 0;
+  bool is_alone = false;  ///< without a =
 };
+/// "ncpus=4", "mem=4gb" of "ncpus=4:mem=4gb".
+[[nodiscard]] std::vector<Resource> read_resources(std::string_view text, char separator, int line);
 [[nodiscard]] std::vector<Resource> pbs_resources(const JobScript& script);
 /// The last of this name; nullptr if there is none.
 [[nodiscard]] const Resource* last_resource(const std::vector<Resource>& resources, std::string_view name);

@@ -24,10 +24,8 @@ void Look::add(Severity severity, int line, std::string what, std::string why, s
 }
 
 bool Look::is_directive(int line) const {
-  const auto is_there = [line](const std::vector<Flag>& flags) {
-    return std::ranges::find(flags, line, &Flag::line) != flags.end();
-  };
-  return is_there(script.directives) || std::ranges::find(script.stray, line, &Line::line) != script.stray.end();
+  return find_by(script.directives, line, &Flag::line) != nullptr ||
+         find_by(script.stray, line, &Line::line) != nullptr;
 }
 
 bool Look::has_lookalike(int line) const {

@@ -2,18 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "core/characters.hpp"
-#include "site/shell_spans.hpp"
+#include "site/text.hpp"
 
 namespace lockstep::site {
 namespace {
 
-constexpr int most_depth = 8;               ///< of commands within commands; what lies deeper is passed over
+constexpr int most_depth = 20;              ///< of quotes and brackets within one another
 constexpr std::size_t most_words = 50'000;  ///< with those of commands within commands
-constexpr std::size_t most_odd = 100;
 
 constexpr std::array<std::string_view, 10> grammar_words{"if",    "then",  "elif", "else", "do",
                                                          "while", "until", "!",    "{",    "time"};
@@ -24,23 +24,41 @@ bool is_name_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
+/// Past the line `end` of the here-document whose first line begins at `begin`; nothing if no line is that.
+std::optional<std::size_t> end_of_here_document(std::string_view text, std::size_t begin, std::string_view end) {
+  while (begin < text.size()) {
+    const std::string_view line = text.substr(begin, std::min(text.find('\n', begin), text.size()) - begin);
+    begin = std::min(begin + line.size() + 1, text.size());
+    if (trim(line) == trim(end)) return begin;
+  }
+  return std::nullopt;
+}
+
+/// Reads each character once, from the first to the last: a Reader within another reads what stands in brackets.
 class Reader {
  public:
-  Reader(std::string_view text, int line, int depth, std::vector<Command>& commands, Unread& unread)
-      : text_{text}, line_{line}, depth_{depth}, commands_{commands}, unread_{unread} {}
+  Reader(std::string_view text, std::vector<Command>& commands, Unread& unread)
+      : text_{text}, commands_{commands}, after_{commands}, unread_{unread} {}
 
   void run() {
-    while (at_ < text_.size() && unread_.full_line == 0) read_next();
+    while (at_ < text_.size() && unread_.full_line == 0 && !is_at_end()) read_next();
     end_word();
     end_command();
   }
 
  private:
-  struct Within {
-    std::string_view text;
-    int line;
-  };
+  /// Of what has opened in `outer`, up to `end`, which is ) or `. Commands within `commands` go to `after`.
+  Reader(const Reader& outer, char end, std::vector<Command>& commands, std::vector<Command>& after)
+      : text_{outer.text_},
+        at_{outer.at_},
+        line_{outer.line_},
+        depth_{outer.depth_},
+        end_{end},
+        commands_{commands},
+        after_{after},
+        unread_{outer.unread_} {}
 
+  [[nodiscard]] bool is_at_end() const { return peek() == end_ && (end_ == '`' || (end_ == ')' && n_brackets_ == 0)); }
   [[nodiscard]] char peek(std::size_t ahead = 0) const {
     return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
   }
@@ -52,14 +70,14 @@ class Reader {
   }
   void keep(std::size_t n = 1) {
     begin_word();
-    word_ += text_.substr(at_, n);
+    word_ += text_.substr(std::min(at_, text_.size()), n);
     take(n);
   }
   /// As keep(), but nothing of it is filled in.
   void keep_literally(std::size_t n = 1) {
+    const auto n_before = static_cast<std::ptrdiff_t>(word_.size());
     keep(n);
-    std::replace(word_.end() - static_cast<std::ptrdiff_t>(std::min(n, word_.size())), word_.end(), '$',
-                 literal_dollar);
+    std::replace(word_.begin() + n_before, word_.end(), '$', literal_dollar);
   }
   void begin_word() {
     if (has_word_) return;
@@ -75,23 +93,27 @@ class Reader {
     if (c == '$' && peek(1) == '\'') return read_escaped();
     if (c == '$' && peek(1) == '"') return take();
     if (c == '$' || c == '`') return read_expansion(false);
-    if (c == '#' && !has_word_) return take(to_end_of_line());
+    if (c == '#' && !has_word_) return take(to_end_of_comment());
     if (c == '<' || c == '>') return read_redirection();
     if (c == '(' && has_word_ && word_.ends_with('=')) return read_list();
-    if (c == '[' && has_word_ && is_subscribed()) return keep(length_of_subscript());
+    if (c == '[' && has_word_ && end_ == '\0' && is_subscribed()) return keep(length_of_subscript());
     if (c == '\n') return end_line();
     if (c == ';' || c == '&' || c == '|' || c == '(' || c == ')') return read_operator();
     if (is_space(c)) {
       end_word();
       return take();
     }
-    const bool is_odd = static_cast<unsigned char>(c) >= 0x80 && unread_.odd.size() < most_odd;
+    const bool is_odd = static_cast<unsigned char>(c) >= 0x80 && unread_.odd.size() < Unread::most_odd;
     if (const auto odd = is_odd ? core::first_character(text_.substr(at_)) : std::nullopt)
       unread_.odd.push_back({line_, odd->code});
     keep();
   }
 
   [[nodiscard]] std::size_t to_end_of_line() const { return std::min(text_.find('\n', at_), text_.size()) - at_; }
+  /// A ` ends what it has opened also where that is a comment.
+  [[nodiscard]] std::size_t to_end_of_comment() const {
+    return end_ == '`' ? std::min(text_.find_first_of("\n`", at_), text_.size()) - at_ : to_end_of_line();
+  }
 
   void read_backslash() {
     if (peek(1) == '\n') return take(2);
@@ -102,71 +124,98 @@ class Reader {
     if (at_ < text_.size()) keep_literally();
   }
 
-  void note_open(int line) {
-    if (depth_ == 0 && (unread_.open_line == 0 || unread_.open_line > line)) unread_.open_line = line;
-  }
-
-  /// Characters from `at_` to `end`, or to the end of the text where what is open never closes.
-  std::size_t length_to(std::optional<std::size_t> end) {
-    if (!end) note_open(line_);
-    return end.value_or(text_.size()) - at_;
+  /// What opens here with `n` characters: `read` reads up to the character that closes it.
+  template <class Read>
+  void read_open(std::size_t n, Read read) {
+    begin_word();
+    const int first = line_;
+    if (depth_ == most_depth) {
+      if (unread_.full_line == 0) unread_.full_line = line_;
+      at_ = text_.size();
+    }
+    take(n);
+    ++depth_;
+    read();
+    --depth_;
+    const bool is_first = unread_.open_line == 0 || unread_.open_line > first;
+    if (at_ >= text_.size() && unread_.full_line == 0 && is_first) unread_.open_line = first;
+    take();
   }
 
   void read_single_quoted() {
-    begin_word();
-    const std::size_t end = text_.find('\'', at_ + 1);
-    const std::size_t n = length_to(end == text_.npos ? std::nullopt : std::optional{end});
-    take();
-    keep_literally(n - 1);
-    take();
+    read_open(1, [this] { keep_literally(std::min(text_.find('\'', at_), text_.size()) - at_); });
   }
 
   /// $'...', in which backslashes escape.
   void read_escaped() {
-    begin_word();
-    const std::size_t end = at_ + length_to(end_of_escaped(text_, at_ + 2));
-    take(2);
-    while (at_ + 1 < end) {
-      if (peek() == '\\') take();
-      keep_literally();
-    }
-    take();
+    read_open(2, [this] {
+      while (at_ < text_.size() && peek() != '\'') {
+        if (peek() == '\\') take();
+        keep_literally();
+      }
+    });
   }
 
   void read_double_quoted() {
-    begin_word();
-    const int first = line_;
-    take();
-    while (at_ < text_.size() && peek() != '"') {
-      if (peek() == '\\' && (peek(1) == '\n')) {
-        take(2);
-      } else if (peek() == '\\') {
-        take();
-        keep_literally();
-      } else if (peek() == '$' || peek() == '`') {
-        read_expansion(true);
-      } else {
-        keep();
+    read_open(1, [this] {
+      while (at_ < text_.size() && peek() != '"') {
+        if (peek() == '\\' && (peek(1) == '\n')) {
+          take(2);
+        } else if (peek() == '\\') {
+          take();
+          keep_literally();
+        } else if (peek() == '$' || peek() == '`') {
+          read_expansion(true);
+        } else {
+          keep();
+        }
       }
-    }
-    if (at_ >= text_.size()) note_open(first);
-    take();
+    });
   }
 
-  /// $NAME, ${...}, $(...), $((...)) or `...`, kept as it is written; commands in it are read later.
+  /// $NAME, ${...}, $(...), $((...)) or `...`, kept as it is written.
   void read_expansion(bool is_quoted) {
-    const char next = peek(1);
-    if (peek() == '`') {
-      const std::size_t n = length_to(end_of(text_, at_ + 1, Open::backticks, is_quoted));
-      if (n >= 2) within_.push_back({text_.substr(at_ + 1, n - 2), line_});
-      keep(n);
-    } else if (next == '(' || next == '{') {
-      const Open what = next == '{' ? Open::parameter : peek(2) == '(' ? Open::arithmetic : Open::commands;
-      const std::size_t n = length_to(end_of(text_, at_ + 2, what, is_quoted));
-      if (what == Open::commands && n >= 3) within_.push_back({text_.substr(at_ + 2, n - 3), line_});
-      keep(n);
-    } else {
-      keep();
+    if (peek() == '$' && peek(1) != '(' && peek(1) != '{') return keep();
+    const std::size_t begin = at_, n_before = word_.size();
+    if (peek() == '`')
+      read_within(1, '`', within_);
+    else if (peek(1) == '{')
+      read_open(2, [&] { read_no_commands('}', '}', is_quoted); });
+    else if (peek(2) == '(')
+      read_open(2, [this] { read_no_commands('(', ')', false); });
+    else
+      read_within(2, ')', within_);
+    word_.resize(n_before);
+    word_ += text_.substr(begin, at_ - begin);
+  }
+
+  void read_within(std::size_t n, char end, std::vector<Command>& commands) {
+    read_open(n, [&] {
+      Reader inner{*this, end, commands, within_};
+      inner.run();
+      at_ = inner.at_;
+      line_ = inner.line_;
+    });
+  }
+
+  /// Up to `end`, but for the ends of what `open` opens. With `is_quoted` a ' is a letter as others.
+  void read_no_commands(char open, char end, bool is_quoted) {
+    for (int n_open = 0; at_ < text_.size() && !(peek() == end && n_open == 0);) {
+      const char c = peek();
+      if (c == '\\') {
+        keep(2);
+      } else if (c == '\'' && !is_quoted) {
+        read_single_quoted();
+      } else if (c == '"') {
+        read_double_quoted();
+      } else if (c == '$' && peek(1) == '\'' && !is_quoted) {
+        read_escaped();
+      } else if (c == '$' || c == '`') {
+        read_expansion(false);
+      } else {
+        n_open += c == open ? 1 : c == end ? -1 : 0;
+        keep();
+      }
     }
   }
 
@@ -181,14 +230,12 @@ class Reader {
 
   /// NAME=(a b): one word, with its parentheses, without the quotes in it.
   void read_list() {
-    const std::size_t n = length_to(end_of(text_, at_ + 1, Open::commands, false));
     std::vector<Command> items;
-    if (depth_ < most_depth) Reader{text_.substr(at_ + 1, n >= 2 ? n - 2 : 0), line_, most_depth, items, unread_}.run();
+    read_within(1, ')', items);
     std::string list;
     for (const Command& one : items)
       for (const std::string& item : one.words) list += (list.empty() ? "" : " ") + item;
     word_ += "(" + list + ")";
-    take(n);
   }
 
   void read_redirection() {
@@ -196,15 +243,10 @@ class Reader {
     if (is_descriptor) word_.clear();
     has_word_ = has_word_ && !is_descriptor;
     end_word();
-    if (peek() == '<' && peek(1) == '<' && peek(2) != '<') return note_here_document();
+    const bool is_here = peek() == '<' && peek(1) == '<' && peek(2) != '<';
+    next_ = is_here ? Word::end_of_here_document : Word::target;
+    if (is_here) return take(peek(2) == '-' ? 3 : 2);
     while (peek() == '<' || peek() == '>' || peek() == '&' || peek() == '|') take();
-    skips_word_ = true;
-  }
-
-  void note_here_document() {
-    HereWord word = read_here_word(text_, at_ + 2);
-    take(word.after - at_);
-    here_documents_.push_back(std::move(word.end));
   }
 
   void end_line() {
@@ -230,14 +272,19 @@ class Reader {
   }
 
   void read_operator() {
-    if (peek() == '(' && peek(1) == '(' && !has_word_)
-      return take(length_to(end_of(text_, at_ + 1, Open::arithmetic, false)));
+    if (peek() == '(' && peek(1) == '(' && !has_word_) {
+      read_open(1, [this] { read_no_commands('(', ')', false); });
+      word_.clear();
+      has_word_ = false;
+      return;
+    }
     if (peek() == '&' && peek(1) == '>') return read_redirection();
     const char c = peek(), before = at_ > 0 ? text_[at_ - 1] : '\0';
     end_word();
     end_command();
     if (c == '(') open_group('(');
     if (c == ')') close_group('(');
+    n_brackets_ += c == '(' ? 1 : c == ')' ? -1 : 0;
     const bool is_background = c == '&' && peek(1) != '&' && before != '&' && before != '|';
     for (std::size_t i = list_begin_; i < commands_.size() && is_background; ++i) commands_[i].is_background = true;
     if (is_background || c == ';') list_begin_ = commands_.size();
@@ -256,7 +303,9 @@ class Reader {
     if (!has_word_) return;
     has_word_ = false;
     std::string word = std::exchange(word_, {});
-    if (std::exchange(skips_word_, false)) return;
+    const Word is = std::exchange(next_, Word::argument);
+    if (is == Word::end_of_here_document) here_documents_.push_back(std::move(word));
+    if (is != Word::argument) return;
     const bool opens_function = word == "{" && command_.words.size() == 2 && command_.words[0] == "function";
     if (opens_function) end_command();
     const bool is_first = command_.words.empty();
@@ -272,14 +321,15 @@ class Reader {
       if (word == "if" || word == "while" || word == "until") open_group('b');
       return;
     }
+    if (unread_.n_words > most_words) return;
     command_.words.push_back(std::move(word));
     if (++unread_.n_words > most_words && unread_.full_line == 0) unread_.full_line = line_;
   }
 
   void end_command() {
-    skips_word_ = false;
+    next_ = Word::argument;
     Command command = std::exchange(command_, {});
-    const auto within = std::exchange(within_, {});
+    auto within = std::exchange(within_, {});
     if (!command.words.empty()) {
       const std::string first = command.words.front();
       command.is_in_braces = brace_depth_ > 0;
@@ -288,28 +338,32 @@ class Reader {
       if (first == "for" || first == "select" || first == "case") open_group('b');
       if (first == "done" || first == "fi" || first == "esac") close_group('b');
     }
-    for (const Within& one : within)
-      if (depth_ < most_depth) Reader{one.text, one.line, depth_ + 1, commands_, unread_}.run();
+    std::ranges::move(within, std::back_inserter(after_));
   }
 
-  std::string_view text_;
-  std::size_t at_ = 0;
-  int line_;
-  int depth_;
-  std::vector<Command>& commands_;
-  Unread& unread_;
-  Command command_{};
-  std::string word_{};
-  bool has_word_ = false;
-  int brace_depth_ = 0;
   struct Group {
     char kind;
     std::size_t list_begin;
   };
+  enum class Word { argument, target, end_of_here_document };  ///< target: of a redirection
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  int line_ = 1;
+  int depth_ = 0;
+  char end_ = '\0';
+  std::vector<Command>& commands_;
+  std::vector<Command>& after_;  ///< where commands within others go
+  Unread& unread_;
+  Command command_{};
+  std::string word_{};
+  bool has_word_ = false;
+  Word next_ = Word::argument;
+  int n_brackets_ = 0;
+  int brace_depth_ = 0;
   std::vector<Group> groups_{};
   std::size_t list_begin_ = commands_.size();  ///< the first command of the list that goes on
-  bool skips_word_ = false;                    ///< the next word is the target of a redirection
-  std::vector<Within> within_{};
+  std::vector<Command> within_{};
   std::vector<std::string> here_documents_{};
 };
 
@@ -318,7 +372,7 @@ class Reader {
 std::vector<Command> read_commands(std::string_view text, Unread* unread) {
   std::vector<Command> commands;
   Unread ignored;
-  Reader{text, 1, 0, commands, unread != nullptr ? *unread : ignored}.run();
+  Reader{text, commands, unread != nullptr ? *unread : ignored}.run();
   return commands;
 }
 

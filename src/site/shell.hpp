@@ -34,11 +34,12 @@ struct OddCharacter {
 /// What is not read as commands.
 struct Unread {
   std::vector<bool> is_here_text{};  ///< whether a line, by its number, is of a here-document
-  int open_line = 0;   ///< where a quote or bracket opens that never closes: all from there on is one word; 0: none
-  int full_line = 0;   ///< nothing is read from there on: more words than any job script has; 0: none
+  int open_line = 0;  ///< where a quote or bracket opens that never closes: all from there on is one word; 0: none
+  int full_line = 0;  ///< nothing is read from there on: more words or deeper brackets than any job script has; 0: none
   int blank_line = 0;  ///< ends with a blank after a backslash, so that the command ends there; 0: none
   std::size_t n_words = 0;
   std::vector<OddCharacter> odd{};  ///< the first of them
+  static constexpr std::size_t most_odd = 100;
 };
 
 /// In the order of the text; those of $( ) and ` ` come after the command that holds them. Here-documents are passed

@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "site/text.hpp"
+
 namespace lockstep::site {
 
-const Site* find_site(std::span<const Site> sites, std::string_view name) {
-  const auto found = std::ranges::find(sites, name, &Site::name);
-  return found == sites.end() ? nullptr : &*found;
-}
+const Site* find_site(std::span<const Site> sites, std::string_view name) { return find_by(sites, name, &Site::name); }
 
 const Partition* find_partition(const Site& site, std::string_view name) {
-  const auto found = std::ranges::find(site.partitions, name, &Partition::name);
-  return found == site.partitions.end() ? nullptr : &*found;
+  return find_by(site.partitions, name, &Partition::name);
 }
 
 const Kind* find_kind(const Site& site, std::string_view constraint) {
@@ -41,10 +39,8 @@ std::string site_of(std::span<const Site> sites, std::string_view asked, std::st
                     std::string_view sourced, std::string_view path) {
   if (!asked.empty()) return std::string{asked};
   if (!marked.empty()) return std::string{marked};
-  const std::size_t slash = path.find_last_of('/');
-  const std::string_view folder = path.substr(0, slash == path.npos ? 0 : slash);
-  for (const std::string_view name :
-       {sourced, sourced.substr(0, sourced.find('-')), folder.substr(folder.find_last_of('/') + 1)})
+  const std::string_view folder = path.substr(0, path.size() - std::min(path.size(), file_name(path).size() + 1));
+  for (const std::string_view name : {sourced, sourced.substr(0, sourced.find('-')), file_name(folder)})
     if (find_site(sites, name) != nullptr) return std::string{name};
   return "";
 }

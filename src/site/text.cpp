@@ -20,16 +20,16 @@ constexpr Lookalike lookalikes[]{{0xb4, 0xb4, "an accent", "'"},
                                  {0x2032, 0x2032, "a prime", "'"},
                                  {0x201c, 0x201f, "a curly quote", "\""},
                                  {0x2033, 0x2033, "a double prime", "\""},
-                                 {0x2010, 0x2015, "a dash of typography", "-"},
-                                 {0x2212, 0x2212, "a minus sign of typography", "-"},
+                                 {0x2010, 0x2015, "a typographic dash", "-"},
+                                 {0x2212, 0x2212, "a typographic minus sign", "-"},
                                  {0xa0, 0xa0, "a no-break space", " ", false},
-                                 {0x2000, 0x200a, "a blank of typography", " ", false},
+                                 {0x2000, 0x200a, "a typographic blank", " ", false},
                                  {0x202f, 0x202f, "a narrow no-break space", " ", false},
-                                 {0x205f, 0x205f, "a blank of mathematics", " ", false},
+                                 {0x205f, 0x205f, "a mathematical blank", " ", false},
                                  {0x3000, 0x3000, "an ideographic space", " ", false},
                                  {0xad, 0xad, "a soft hyphen", "", false},
-                                 {0x200b, 0x200d, "a character without width", "", false},
-                                 {0x2060, 0x2064, "a character without width", "", false},
+                                 {0x200b, 0x200d, "a zero-width character", "", false},
+                                 {0x2060, 0x2064, "a zero-width character", "", false},
                                  {0xfeff, 0xfeff, "a byte order mark", "", false}};
 
 }  // namespace
@@ -69,6 +69,10 @@ bool is_one_of(std::string_view word, std::string_view words) {
   return false;
 }
 
+bool starts_with_any(std::string_view text, std::span<const std::string_view> beginnings) {
+  return std::ranges::any_of(beginnings, [text](std::string_view beginning) { return text.starts_with(beginning); });
+}
+
 bool contains_ignoring_case(std::string_view text, std::string_view part) {
   const auto same = [](char a, char b) { return core::to_lower(a) == core::to_lower(b); };
   return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end() || part.empty();
@@ -81,9 +85,20 @@ std::optional<long> whole_number(std::string_view text) noexcept {
   return number;
 }
 
+std::string_view file_name(std::string_view path) noexcept {
+  return path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
+}
+
+std::string counted(long n, std::string_view thing) { return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s"); }
+
 std::optional<std::string> near_name(std::string_view word, std::span<const std::string> candidates) {
   constexpr std::size_t longest = 64;
   return word.size() <= longest ? core::near_miss(word, candidates) : std::nullopt;
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates, std::string_view dashes) {
+  const auto near = near_name(word, candidates);
+  return near ? fmt::format("did you mean {}{}?", dashes, *near) : "";
 }
 
 const Lookalike* find_lookalike(char32_t code) noexcept {

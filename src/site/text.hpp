@@ -3,6 +3,9 @@
 // Used by the parsers of this folder.
 #pragma once
 
+#include <algorithm>
+#include <functional>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,14 +26,41 @@ namespace lockstep::site {
 /// Whether `word` is one of `words`, which have white space between.
 [[nodiscard]] bool is_one_of(std::string_view word, std::string_view words);
 
+[[nodiscard]] bool starts_with_any(std::string_view text, std::span<const std::string_view> beginnings);
+
 /// In any case of letters.
 [[nodiscard]] bool contains_ignoring_case(std::string_view text, std::string_view part);
 
 /// Of all of the text: "8", "-1".
 [[nodiscard]] std::optional<long> whole_number(std::string_view text) noexcept;
 
+/// After the last slash of a path.
+[[nodiscard]] std::string_view file_name(std::string_view path) noexcept;
+
+/// "1 rank", "2 ranks".
+[[nodiscard]] std::string counted(long n, std::string_view thing);
+
 /// core::near_miss() of what may be a name; nothing if it is longer than any, so that no text takes long.
 [[nodiscard]] std::optional<std::string> near_name(std::string_view word, std::span<const std::string> candidates);
+
+/// "did you mean --nodes?" of a near_name(), with `dashes` before it; empty if there is none.
+[[nodiscard]] std::string did_you_mean(std::string_view word, std::span<const std::string> candidates,
+                                       std::string_view dashes = "");
+
+/// The first of `table` whose `key` is `value`; nullptr if there is none.
+template <class Table, class Value, class Key>
+[[nodiscard]] auto find_by(const Table& table, const Value& value, Key key) -> decltype(&*std::begin(table)) {
+  const auto found = std::ranges::find(table, value, key);
+  return found == std::end(table) ? nullptr : &*found;
+}
+
+/// As find_by(), the last of them.
+template <class Table, class Value, class Key>
+[[nodiscard]] auto find_last_by(const Table& table, const Value& value, Key key) -> decltype(&*std::begin(table)) {
+  for (auto at = std::rbegin(table); at != std::rend(table); ++at)
+    if (std::invoke(key, *at) == value) return &*at;
+  return nullptr;
+}
 
 /// A character beyond ASCII that looks like one of ASCII, or like nothing.
 struct Lookalike {

@@ -77,10 +77,10 @@ TEST_F(Lint, CleanScriptsGiveTheLastLineOnly) {
   const std::string clean = ": 0 errors, 0 warnings, 0 notes\n";
   const Ended one = lint("delta/clean.sbatch");
   EXPECT_EQ(one.exit_code, 0);
-  EXPECT_EQ(one.out, "1 script judged as of delta" + clean);
+  EXPECT_EQ(one.out, "1 script checked for delta" + clean);
   expect_told(lint("delta/clean.sbatch derecho/clean.pbs"), 0,
               {"derecho/clean.pbs:3: note: edit this line",
-               "2 scripts judged as of delta, derecho: 0 errors, 0 warnings, 1 note\n"});
+               "2 scripts checked for delta, derecho: 0 errors, 0 warnings, 1 note\n"});
   write("other.csh", "#!/bin/csh\nif (1) then\n");
   EXPECT_EQ(lint("other.csh").exit_code, 0);
   std::string commands;
@@ -106,15 +106,15 @@ TEST_F(Lint, TheSiteIsSaidThenMarkedThenSourcedThenTheFolder) {
   expect_told(lint("--site derecho generic/big.pbs"), 1, {"at most 82"});
   EXPECT_EQ(lint("generic/marked.pbs").exit_code, 1);
   EXPECT_EQ(lint("--site generic generic/marked.pbs").exit_code, 0);
-  expect_told(lint("elsewhere/derecho.pbs"), 1, {"at most 82", "1 script judged as of derecho: "});
-  expect_told(lint("elsewhere/generic-pbs.pbs"), 0, {"1 script judged as of generic: 0 errors, 0 warnings, 0 notes\n"});
+  expect_told(lint("elsewhere/derecho.pbs"), 1, {"at most 82", "1 script checked for derecho: "});
+  expect_told(lint("elsewhere/generic-pbs.pbs"), 0, {"1 script checked for generic: 0 errors, 0 warnings, 0 notes\n"});
   expect_told(lint("elsewhere/big.pbs"), 0,
-              {"elsewhere/big.pbs:1: note: which cluster it is for is not known, ", "fix: --site S: one of delta, "});
+              {"elsewhere/big.pbs:1: note: the cluster is unknown, ", "fix: --site S: one of delta, "});
 }
 
 TEST_F(Lint, WritesTheSameJsonToAFileAndToStdout) {
   const std::string both = "delta/slurm_script.slurm delta/clean.sbatch --json ";
-  expect_told(lint(both + "f.json"), 1, {"2 scripts judged as of delta: "});
+  expect_told(lint(both + "f.json"), 1, {"2 scripts checked for delta: "});
   const Ended ran = lint(both + "-");
   EXPECT_EQ(ran.exit_code, 1);
   EXPECT_EQ(ran.out, support::files_here()["./f.json"]);
@@ -141,7 +141,7 @@ TEST_F(Lint, TakesSitesOfOnesOwn) {
   with("[delta]\ntitle = \"Mine\"\n[delta.partition]\ngpuA100x4 = {most = 1}\n");
   expect_told(lint("delta/clean.sbatch"), 1, {"2 nodes"});
   with("[mine]\ntitle = \"Mine\"\n");
-  expect_told(lint("delta/clean.sbatch"), 0, {"1 script judged as of generic: "});
+  expect_told(lint("delta/clean.sbatch"), 0, {"1 script checked for generic: "});
   with("[here]\ntitel = \"x\"\n");
   expect_refused(lockstep_on, {"lint delta/clean.sbatch", {"did you mean 'title'"}});
   with("");

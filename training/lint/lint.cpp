@@ -14,6 +14,7 @@
 #include "core/suggest.hpp"
 #include "io/file.hpp"
 #include "site/script_lint.hpp"
+#include "site/text.hpp"
 #include "training/lint/shell_syntax.hpp"
 #include "training/lint/site_file.hpp"
 
@@ -53,8 +54,8 @@ It checks:
   - variables that nothing reads or sets, that contradict one another, or are expanded before ranks exist
   - characters that only look like keyboard characters
   - whether bash can parse the whole script
-Use ShellCheck for other shell errors. A script may have at most 1 MiB. Beyond 50,000 words, 1000 directives and 500
-findings the rest is left out, with a warning. Prints a line FILE:LINE: for each finding: an error (the job is refused,
+Use ShellCheck for other shell errors. A script may have at most 1 MiB. Beyond 50,000 words, 1000 directives, 20 levels
+of quotes and brackets, and 500 findings the rest is left out, with a warning. Prints a line FILE:LINE: for each finding: an error (the job is refused,
 or does something else than it says), a warning (it may work, but slower or not as meant) or a note. The last line has
 their number and the sites whose limits were used.
 
@@ -69,11 +70,6 @@ share/lockstep/sites.toml (or the file in LOCKSTEP_SITES) has what clusters docu
 Sites change, so correct it, or add yours. Exit codes: 0 no errors or warnings, 1 errors or warnings, 2 usage, 3 the
 system or MPI failed.
 )";
-}
-
-const site::Site& require_site(const std::vector<site::Site>& sites, const std::string& name,
-                               const std::string& where) {
-  return core::find_named(sites, name, "site", where);
 }
 
 /// Throws core::Error (usage) if it is no text.
@@ -93,19 +89,19 @@ std::string read_script(const std::string& path) {
 site::Finding of_unread(int line, bool is_full) {
   return {.severity = site::Severity::warning,
           .what = fmt::format("not read from line {} on", line),
-          .why = is_full
-                     ? "there are more directives, words or launches before it than any job script has"
-                     : "a quote or bracket opens there whose end was not found: nothing is known of what comes after",
-          .fix = is_full ? "a script of its own for what is not of the job" : "write that line in a simpler way",
+          .why = is_full ? "it has more directives, words or launches, or deeper brackets, than any job script"
+                         : "a quote or bracket opens there, and lint does not find where it ends",
+          .fix = is_full ? "move what is not part of the job into another script" : "write that line in a simpler way",
           .line = line};
 }
 
 site::Finding of_no_site(const std::vector<site::Site>& sites) {
-  return {.severity = site::Severity::note,
-          .what = "which cluster it is for is not known, so no limits were looked at",
-          .why = "it sources no lib/S.sh of a site, has no line '# lockstep: site=S', and its folder is not named so",
-          .fix = fmt::format("--site S: one of {}", core::join(core::names_of(sites))),
-          .line = 1};
+  return {
+      .severity = site::Severity::note,
+      .what = "the cluster is unknown, so no limits of a site were checked",
+      .why = "it sources no lib/S.sh of a site, has no line '# lockstep: site=S', and no site has its folder's name",
+      .fix = fmt::format("--site S: one of {}", core::join(core::names_of(sites))),
+      .line = 1};
 }
 
 Judged judge(const std::string& path, const Request& request, const std::vector<site::Site>& sites) {
@@ -117,14 +113,14 @@ Judged judge(const std::string& path, const Request& request, const std::vector<
   const std::string known =
       site::site_of(sites, request.site, mark ? mark->text : "", site::sourced_library(script), absolute.string());
   const std::string name = known.empty() ? "generic" : known;
-  const site::Site& site =
-      require_site(sites, name, request.site.empty() ? fmt::format("{}:{}", path, mark ? mark->line : 1) : "--site");
+  const site::Site& site = core::find_named(
+      sites, name, "site", request.site.empty() ? fmt::format("{}:{}", path, mark ? mark->line : 1) : "--site");
   const auto exists = [folder = absolute.parent_path()](const std::string& file) {
     std::error_code ignored;
     return fs::exists(folder / file, ignored);
   };
   std::vector<site::Finding> findings = site::lint_script(script, site, exists);
-  // Lines of Windows are no syntax either, which is told better.
+  // bash cannot read lines of Windows either, but lint_script() says so more clearly.
   const auto broken = script.dos_line == 0 ? find_syntax_error(path, text) : std::nullopt;
   const auto insert = [&findings](const site::Finding& finding) {
     findings.insert(std::ranges::upper_bound(findings, finding.line, {}, &site::Finding::line), finding);
@@ -139,15 +135,10 @@ Judged judge(const std::string& path, const Request& request, const std::vector<
 
 using LintJson = nlohmann::ordered_json;  // keys in the order written here
 
-std::size_t count(const std::vector<Judged>& all, site::Severity severity) {
-  std::size_t n = 0;
-  for (const Judged& one : all)
-    n += static_cast<std::size_t>(std::ranges::count(one.findings, severity, &site::Finding::severity));
+long count(const std::vector<Judged>& all, site::Severity severity) {
+  long n = 0;
+  for (const Judged& one : all) n += std::ranges::count(one.findings, severity, &site::Finding::severity);
   return n;
-}
-
-std::string plural(std::size_t n, std::string_view thing) {
-  return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
 }
 
 std::string line_of(const std::string& file, const site::Finding& finding) {
@@ -169,11 +160,11 @@ std::string describe(const std::vector<Judged>& all) {
     for (const site::Finding& finding : one.findings) text += line_of(one.file, finding);
   std::set<std::string> sites;
   for (const Judged& one : all) sites.insert(one.site);
-  return text + fmt::format("{} judged as of {}: {}, {}, {}\n", plural(all.size(), "script"),
+  return text + fmt::format("{} checked for {}: {}, {}, {}\n", site::counted(static_cast<long>(all.size()), "script"),
                             core::printable(fmt::format("{}", fmt::join(sites, ", "))),
-                            plural(count(all, site::Severity::error), "error"),
-                            plural(count(all, site::Severity::warning), "warning"),
-                            plural(count(all, site::Severity::note), "note"));
+                            site::counted(count(all, site::Severity::error), "error"),
+                            site::counted(count(all, site::Severity::warning), "warning"),
+                            site::counted(count(all, site::Severity::note), "note"));
 }
 
 /// As share/schemas/lint-1.schema.json has it.
@@ -211,7 +202,7 @@ core::ExitCode lint(const Request& request) {
   if (!request.json.empty() && request.json != "-") core::check_writable(request.json, "--json");
   const std::string file = find_site_file();
   const std::vector<site::Site> sites = read_sites(io::read_text(file, most_text), file);
-  if (!request.site.empty()) require_site(sites, request.site, "--site");
+  if (!request.site.empty()) (void)core::find_named(sites, request.site, "site", "--site");
   std::vector<Judged> all{judge(request.first, request, sites)};
   for (const std::string& path : request.others) all.push_back(judge(path, request, sites));
   tell(all, request.json);

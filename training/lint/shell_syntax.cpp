@@ -24,19 +24,16 @@ std::optional<site::Finding> read_message(std::string_view line, const std::stri
   if (!number || message.starts_with("warning:")) return std::nullopt;
   return site::Finding{.severity = site::Severity::error,
                        .what = std::string{message},
-                       .why = "bash ends there, whatever comes after",
+                       .why = "bash stops there",
                        .fix = "close what is open before it: a quote, $( ), if ... fi, do ... done",
                        .line = static_cast<int>(*number)};
 }
 
 /// 0: none is so long. bash needs a time that grows with the square of a line such as a====.
 int first_long_line(std::string_view text) {
-  int number = 0;
-  for (const std::string_view line : site::split(text, '\n')) {
-    ++number;
-    if (line.size() > longest_line) return number;
-  }
-  return 0;
+  const auto lines = site::split(text, '\n');
+  const auto found = std::ranges::find_if(lines, [](std::string_view line) { return line.size() > longest_line; });
+  return found == lines.end() ? 0 : static_cast<int>(found - lines.begin()) + 1;
 }
 
 }  // namespace
@@ -44,11 +41,8 @@ int first_long_line(std::string_view text) {
 bool is_for_bash(std::string_view text) {
   if (!text.starts_with("#!")) return true;
   const auto words = site::split_words(text.substr(2, std::min(text.find('\n'), text.size()) - 2));
-  const auto is_shell = [](std::string_view word) {
-    const std::string_view name = word.substr(word.find_last_of('/') + 1);
-    return name == "bash" || name == "sh";
-  };
-  return std::ranges::any_of(words, is_shell);
+  return std::ranges::any_of(words,
+                             [](std::string_view word) { return site::is_one_of(site::file_name(word), "bash sh"); });
 }
 
 std::optional<site::Finding> find_syntax_error(const std::string& path, std::string_view text) {
@@ -56,8 +50,8 @@ std::optional<site::Finding> find_syntax_error(const std::string& path, std::str
   if (const int line = first_long_line(text); line != 0)
     return site::Finding{.severity = site::Severity::warning,
                          .what = fmt::format("a line of more than {} characters", longest_line),
-                         .why = "bash was not asked whether it can read this script: it takes long for such lines",
-                         .fix = "a file of its own for data",
+                         .why = "lint does not ask bash whether it can read this script: such lines take bash too long",
+                         .fix = "move the data into a file",
                          .line = line};
   // Prints, and ends with 0, only if there is a bash and it complains; in 1 GiB. BASH_ENV would be executed.
   const auto complaint =

@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view expected_file = "a file as share/sites.toml";
+constexpr std::string_view expected_file = "a file in the form of share/sites.toml";
 
 [[noreturn]] void fail_at(const std::string& file, const toml::source_region& at, std::string what,
                           std::string expected, std::string fix = "") {
@@ -92,7 +92,7 @@ Json read_table(const toml::table& table, const Json& model, const std::string& 
       continue;
     }
     const auto value = value_of(node, model[name]);
-    if (!value) fail_at(file, node.source(), fmt::format("a wrong value of '{}'", name), expectation_of(model[name]));
+    if (!value) fail_at(file, node.source(), fmt::format("'{}' has a wrong value", name), expectation_of(model[name]));
     read[name] = *value;
   }
   return read;
@@ -145,7 +145,7 @@ toml::table parse(std::string_view text, const std::string& file) {
   } catch (const toml::parse_error& error) {
     fail_at(file, error.source(), std::string{error.description()}, std::string{expected_file});
   } catch (const BrokenAssertion&) {
-    core::fail_usage({.what = "brackets or signs that make no value",
+    core::fail_usage({.what = "a value that cannot be read: its brackets or signs are wrong",
                       .where = file,
                       .expected = std::string{expected_file},
                       .fix = ""});

@@ -29,6 +29,22 @@ TEST(EnvironmentLint, SaysNothingOfNamesThatItKnows) {
   EXPECT_GT(known_variables().size(), 1000U);
 }
 
+TEST(EnvironmentLint, EachRuleOfTheTableHasAFormAndEachMisnomerAKnownName) {
+  std::size_t n_rules = 0, n_misnomers = 0;
+  for (const Family& family : families()) {
+    EXPECT_FALSE(family.reader.empty()) << family.prefix;
+    for (const Family::Rule& rule : family.rules) EXPECT_TRUE(rule.form) << family.prefix << rule.name;
+    for (const auto& [wrong, right] : family.misnomers) {
+      EXPECT_TRUE(is_known_variable(std::string{family.prefix} + std::string{right})) << right;
+      EXPECT_FALSE(is_known_variable(std::string{family.prefix} + std::string{wrong})) << wrong;
+    }
+    n_rules += family.rules.size();
+    n_misnomers += family.misnomers.size();
+  }
+  EXPECT_GE(n_rules, 33U);
+  EXPECT_GE(n_misnomers, 15U);
+}
+
 TEST(EnvironmentLint, NamesWhatAMisnomerIsMeantToBe) {
   struct Case {
     const char* wrong;

@@ -95,6 +95,15 @@ TEST(JobScript, LaunchesAndTheirPrograms) {
   EXPECT_EQ(script.launches[2].program, (std::vector<std::string>{"e"}));
 }
 
+TEST(JobScript, TwoDashesEndTheFlagsOfEachLauncher) {
+  for (const std::string text : {"srun -n 4 -- x -n 2\n", "mpirun -n 4 -- x -n 2\n", "torchrun --nnodes=2 -- x -n 2\n",
+                                 "launch -- x -n 2\n", "python3 -u -m torch.distributed.run -- x -n 2\n"}) {
+    const JobScript script = read_job_script(text);
+    ASSERT_EQ(script.launches.size(), 1U) << text;
+    EXPECT_EQ(script.launches[0].program, (std::vector<std::string>{"x", "-n", "2"})) << text;
+  }
+}
+
 TEST(JobScript, LaunchersWithinLaunchersAndOfPython) {
   const JobScript script = read_job_script(
       "srun torchrun --nproc-per-node=4 --standalone t.py 5\n"

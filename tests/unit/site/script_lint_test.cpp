@@ -22,7 +22,7 @@ TEST(ScriptLint, DirectivesThatAreNone) {
               {"#SBATCH --walltime=1\n", 1, error, "did you mean --time?"},
               {"#SBATCH --gpu=2\n", 1, error, "did you mean --gpus?"},  // the beginning of three options
               {"#SBATCH --cpu-bind=cores\n", 1, error, "srun"},
-              {"#SBATCH \xe2\x80\x93nodes=2\n", 1, error, "dash of typography"},
+              {"#SBATCH \xe2\x80\x93nodes=2\n", 1, error, "a typographic dash"},
               {"#SBATCH --nodes=2 what\n", 1, error, "belongs to no option"},
               {"#SABTCH --nodes=2\n", 1, warning, "#SBATCH at the beginning"},
               {"# SBATCH --nodes=2\n", 1, note, "comment to the batch system"},
@@ -78,7 +78,7 @@ TEST(ScriptLint, LimitsOfASite) {
               {"#SBATCH --mem=257G\n", 1, error, "memory"},
               {"#SBATCH --gpus-per-node=5\n", 1, error, "at most 4"},
               {"#SBATCH --gres=gpu:h200:4\n", 1, error, "a100"},
-              {"#SBATCH --gres=gpu:geforce:4\n", 1, error, "any more"},
+              {"#SBATCH --gres=gpu:geforce:4\n", 1, error, "no longer has GPUs"},
               {"#SBATCH --ntasks-per-node=2\n#SBATCH --gpus-per-node=4\n", 1, note, "2 ranks and 4 GPUs"},
               {"#SBATCH --partition=bgi\n", 1, error, "did you mean big?"},
               {"#SBATCH --partition=ghx4\n", 1, error, "another cluster"},
@@ -91,7 +91,7 @@ TEST(ScriptLint, LimitsOfASite) {
               {"#SBATCH --cpus-per-task=4\nexport OMP_NUM_THREADS=8\n", 2, warning, "4 cores a rank"},
               {"#SBATCH --account=x-cpu\n#SBATCH --gpus-per-node=1\n", 1, warning, "-gpu"},
               {"#SBATCH --array=1,7-3001:2%4\n", 1, error, "at most 3000"},
-              {"#SBATCH --qos=x-b\n#SBATCH --gpus-per-node=1\n", 1, error, "those that end in -b have none"},
+              {"#SBATCH --qos=x-b\n#SBATCH --gpus-per-node=1\n", 1, error, "a QOS that ends in -b has none"},
               {"cp a \"${OLD_TMPDIR}/a\"\n", 1, warning, "fix: $TMPDIR"}},
              slurm_site(), clean_header);
   for (const char* const text : {"#SBATCH --array=0-3000%1\n", "#SBATCH --qos=x-b\n", "cp a \"$TMPDIR/a\"\n",
@@ -276,26 +276,25 @@ TEST(ScriptLint, LaunchesThatAreRight) {
 }
 
 TEST(ScriptLint, SlipsOfTheShell) {
-  expect_all(
-      {{"nodes=( $(scontrol show hostnames $L) )\nnodes_array=($nodes)\n", 2, error, "keeps one element"},
-       {"ip=$(srun hostname -I | cut -d \" \" -f 2)\n", 1, warning, "guess"},
-       {"ip=$(srun hostname --ip-address)\n", 1, note, "several addresses"},
-       {"if [ \"$ENABLE_NCCL_OFI\" = 1 ]; then a; fi\nENABLE_NCCL_OFI=1\n", 1, warning, "before it is set in line 2"},
-       {"NCCL_DEBUG=INFO\nx\n", 1, warning, "not exported"},
-       {"let n=1<<2\nexport NCCL_DISABLE_IB=1\n", 1, error, "never ends"},
-       {"x &\nkill $GPU_LOG_PID\n", 2, error, "GPU_LOG_PID=$!"},
-       {"cd $SCRIPT_DIR\n", 1, note, "nothing in this script sets $SCRIPT_DIR"},
-       {"CPUS_PER_TASK=$((SLURM_CPUS_PER_TASK / SLURM_NNODES))\n", 1, warning, "divided by the nodes"},
-       {"x $(( ${SLURM_CPUS_PER_TASK}/$SLURM_JOB_NUM_NODES ))\n", 1, warning, "divided by the nodes"},
-       {"export MASTER_ADDRESS=a\n", 1, error, "MASTER_ADDR"},
-       {"export NCCL_DISABLE_IB=1\n", 1, error, "NCCL_IB_DISABLE"},
-       {"export NCCL_NET_GDR_LEVEL=PBH\n", 1, error, "PHB"},
-       {"export MASTER_PORT=12355\n", 1, warning, "port 12355 is fixed"},
-       {"srun \xe2\x80\x93"
-        "c 4 x\n",
-        1, error, "dash of typography"},
-       {"set -euo pipefail\nmodule load a\n", 1, warning, "set -u before module"}},
-      slurm_site());
+  expect_all({{"nodes=( $(scontrol show hostnames $L) )\nnodes_array=($nodes)\n", 2, error, "keeps one element"},
+              {"ip=$(srun hostname -I | cut -d \" \" -f 2)\n", 1, warning, "guess"},
+              {"ip=$(srun hostname --ip-address)\n", 1, note, "several addresses"},
+              {"if [ \"$ENABLE_NCCL_OFI\" = 1 ]; then a; fi\nENABLE_NCCL_OFI=1\n", 1, warning, "before line 2 sets it"},
+              {"NCCL_DEBUG=INFO\nx\n", 1, warning, "not exported"},
+              {"let n=1<<2\nexport NCCL_DISABLE_IB=1\n", 1, error, "never ends"},
+              {"x &\nkill $GPU_LOG_PID\n", 2, error, "GPU_LOG_PID=$!"},
+              {"cd $SCRIPT_DIR\n", 1, note, "nothing in this script sets $SCRIPT_DIR"},
+              {"CPUS_PER_TASK=$((SLURM_CPUS_PER_TASK / SLURM_NNODES))\n", 1, warning, "divided by the nodes"},
+              {"x $(( ${SLURM_CPUS_PER_TASK}/$SLURM_JOB_NUM_NODES ))\n", 1, warning, "divided by the nodes"},
+              {"export MASTER_ADDRESS=a\n", 1, error, "MASTER_ADDR"},
+              {"export NCCL_DISABLE_IB=1\n", 1, error, "NCCL_IB_DISABLE"},
+              {"export NCCL_NET_GDR_LEVEL=PBH\n", 1, error, "PHB"},
+              {"export MASTER_PORT=12355\n", 1, warning, "port 12355 is fixed"},
+              {"srun \xe2\x80\x93"
+               "c 4 x\n",
+               1, error, "a typographic dash"},
+              {"set -euo pipefail\nmodule load a\n", 1, warning, "set -u before module"}},
+             slurm_site());
 }
 
 TEST(ScriptLint, WhatLooksLikeASlipAndIsNone) {

@@ -31,11 +31,11 @@ TEST(ScriptRules, ValuesOfTheirKind) {
                {"#SBATCH --mail-type=ENDED\n", 1, error, "a list of NONE, BEGIN, END"},
                {"#SBATCH --chdir=~/w\n", 1, error, "~ is taken for a folder"},
                {"#SBATCH --output=~/logs/%j\n", 1, error, "written out"},
-               {"#SBATCH --workdir=/w\n", 1, error, "gone since Slurm 17.11"},
+               {"#SBATCH --workdir=/w\n", 1, error, "Slurm 17.11 removed --workdir"},
                {"#SBATCH -a 0-3\n#SBATCH --output=log_%A.out\n", 2, warning, "all jobs of the array write into one"},
                {"#SBATCH -a 0-3\n#SBATCH -e err.txt\n", 2, warning, "%A_%a"},
-               {"#SBATCH --mem\n", 1, error, "without a value"},
-               {"#SBATCH --requeue --hold=yes\n", 1, error, "takes no value"},
+               {"#SBATCH --mem\n", 1, error, "--mem has no value"},
+               {"#SBATCH --requeue --hold=yes\n", 1, error, "but takes none"},
                {"#SBATCH --dependency=afterok\n", 1, error, "afterok:JOB"},
                {"#SBATCH --open-mode=add\n", 1, error, "one of append, truncate"},
                {"#SBATCH --exclusive=node\n", 1, error, "user"},
@@ -116,11 +116,11 @@ TEST(ScriptRules, JobsOfSeveralNodes) {
        {"srun torchrun --nnodes=2 --rdzv_endpoint=localhost:$P x.py\nP=1\n", 1, error, "scontrol show hostnames"},
        {"torchrun --nnodes=2 x.py\n", 1, error, "runs on the first node alone"},
        {"srun torchrun --nnodes=4 x.py\n", 1, error, "--nnodes=4 in a job of 2 nodes"},
-       {"srun torchrun --nnodes=1 x.py\n", 1, error, "the other nodes stand idle"},
+       {"srun torchrun --nnodes=1 x.py\n", 1, error, "the other nodes are idle"},
        {"srun torchrun --nproc_per_node=4 x.py\n", 1, error, "each node trains by itself"},
-       {"#SBATCH --gpus-per-node=4\nsrun python x.py\n", 0, warning, "3 of them stand idle"},
+       {"#SBATCH --gpus-per-node=4\nsrun python x.py\n", 0, warning, "3 of them are idle"},
        {"#SBATCH --gpus-per-node=2\nsrun torchrun --nnodes=2 --nproc_per_node=4 x.py\n", 2, warning, "2 GPUs a node"},
-       {"cp -r data $TMPDIR\nsrun ./x $TMPDIR/data\n", 1, warning, "the others do not get it"},
+       {"cp -r data $TMPDIR\nsrun ./x $TMPDIR/data\n", 1, warning, "the other nodes do not get the files"},
        {"tar -xf data.tar -C /tmp\n", 1, warning, "sbcast"}});
   expect_nothing(two_nodes, {"export MASTER_ADDR=$(hostname)\nsrun ./x\n", "srun -N 1 -n 1 torchrun --nnodes=1 x.py\n",
                              "srun torchrun --nnodes=$SLURM_NNODES x.py\n", "srun torchrun $ARGS x.py\nARGS=1\n",
@@ -133,7 +133,7 @@ TEST(ScriptRules, JobsOfSeveralNodes) {
 TEST(ScriptRules, SignalsAndTraps) {
   expect_only(job,
               {{"#SBATCH --signal=B:USR1@60\ntrap 'kill $!' USR1\nsrun ./x\n", 3, error, "in the foreground"},
-               {"trap save TERM\nfor i in 1 2; do srun ./x $i; done\n", 2, error, "an & behind it"},
+               {"trap save TERM\nfor i in 1 2; do srun ./x $i; done\n", 2, error, "put & behind it"},
                {"#SBATCH --signal=USR1@60\ntrap save USR1\nsrun ./x &\nwait\n", 2, error, "--signal=B:USR1@60"},
                {"#SBATCH --signal=B:USR1@60\nsrun ./x\n", 1, error, "without a trap for USR1"},
                {"#SBATCH --signal=B:USR1@60\ntrap save USR2\nsrun ./x &\nwait\n", 1, error, "without a trap for USR1"},
@@ -156,12 +156,12 @@ TEST(ScriptRules, CharactersThatLookLikeOthers) {
   expect_only(job, {{"#SBATCH --nodes=2\u00a0--exclusive\n", 1, error, "U+00A0 (a no-break space)"},
                     {"#SBATCH --job-name=\u201ca\u201d\n", 1, error, "U+201C (a curly quote)"},
                     {"srun\u00a0-n 4 ./x\n", 1, error, "U+00A0 (a no-break space)"},
-                    {"srun \u2014n 4 ./x\n", 1, error, "U+2014 (a dash of typography)"},
+                    {"srun \u2014n 4 ./x\n", 1, error, "U+2014 (a typographic dash)"},
                     {"echo \u2018a\n", 1, warning, "U+2018 (a curly quote)"},
                     {"ec\u200bho a\n", 1, error, "U+200B"}});
   expect_nothing(job, {"# \u201cSBATCH\u201d\u00a0\n", "echo \"\u201ca\u201d \u2013 \u00a0\"\n", "echo 'it\u2019s'\n",
                        "#SBATCH --comment=K\u00f6ln\n", "cat <<E\n\u201ca\u201d\nE\n"});
-  EXPECT_EQ(lint("#PBS -\u200bN a\n")[0].what, "U+200B (a character without width)");
+  EXPECT_EQ(lint("#PBS -\u200bN a\n")[0].what, "U+200B (a zero-width character)");
   EXPECT_EQ(lint("#SBATCH x\u00e4\n")[0].what, "'x\u00e4' belongs to no option");
 }
 

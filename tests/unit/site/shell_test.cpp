@@ -95,6 +95,23 @@ TEST(Shell, CommandsWithinOthersComeAfterThem) {
   EXPECT_EQ(commands("a `b c`"), (Lines{"1: a|`b c`", "1: b|c"}));
   EXPECT_EQ(commands("a $((1 + 2)) ${b:-c d}"), (Lines{"1: a|$((1 + 2))|${b:-c d}"}));
   EXPECT_EQ(commands("n=(a 'b c')\nd"), (Lines{"1: n=(a b c)", "2: d"}));
+  EXPECT_EQ(commands("n=(a $(b c) d)\ne"), (Lines{"1: n=(a $(b c) d)", "1: b|c", "2: e"}));
+  EXPECT_EQ(commands("a ${b:-$(c d)} $(( $(e) + 1 ))"), (Lines{"1: a|${b:-$(c d)}|$(( $(e) + 1 ))", "1: c|d", "1: e"}));
+  EXPECT_EQ(commands("a $(b \"$(c)\" &)\nd"), (Lines{"1: a|$(b \"$(c)\" &)", "1: b|$(c)", "1: c", "2: d"}));
+  EXPECT_EQ(commands("`a # b`\nc"), (Lines{"1: `a # b`", "1: a", "2: c"}));
+  EXPECT_EQ(commands("a=$( (b); c )\nd"), (Lines{"1: a=$( (b); c )", "1: b", "1: c", "2: d"}));
+}
+
+TEST(Shell, BracketsDeeperThanAnyScriptHasAreNotRead) {
+  const auto nested = [](int n) {
+    std::string text = "a";
+    for (int i = 0; i < n; ++i) text = "b $(" + text + ")";
+    Unread unread;
+    (void)read_commands("x\n" + text + "\ny\n", &unread);
+    return std::pair{unread.full_line, unread.open_line};
+  };
+  EXPECT_EQ(nested(20), std::pair(0, 0));
+  EXPECT_EQ(nested(21), std::pair(2, 0));
 }
 
 TEST(Shell, TestsAndLoopsAreKnown) {

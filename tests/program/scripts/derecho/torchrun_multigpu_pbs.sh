@@ -10,7 +10,7 @@
 #PBS -l gpu_type=a100
 #PBS -q main
 #PBS -V
-#! warning tested before it is set in line 17
+#! warning tested before line 17 sets it
 if [ "$ENABLE_NCCL_OFI" = true ]; then
   export NCCL_CROSS_NIC=1
 fi
