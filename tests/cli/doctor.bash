@@ -52,7 +52,7 @@ if is_open_mpi; then
 fi
 
 run env TMPDIR="$folder/gone" "$REDUCE_ALL" doctor
-expect_check 'temporary files' warning "TMPDIR is '$folder/gone', which is not there"
+expect_check 'temporary files' warning "TMPDIR is '$folder/gone', which does not exist"
 [ ! -e "$folder/gone" ] || fail "TMPDIR was made"
 
 # A value that keeps MPI from starting is told before MPI ends it, once.

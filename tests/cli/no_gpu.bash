@@ -64,7 +64,7 @@ if [ -n "${MADE_UP_DRIVER:-}" ]; then
   refused 'the NVIDIA driver shows no GPU to this process' 'ask the batch system for GPUs'
   CUDA_VISIBLE_DEVICES='' refused "the NVIDIA driver shows no GPU to this process, with CUDA_VISIBLE_DEVICES=''" \
     'ask the batch system for GPUs .*; check CUDA_VISIBLE_DEVICES'
-  LOCKSTEP_MADE_UP_DRIVER_BEGINS=802 refused 'the NVIDIA driver reports an error: .* \(cudaErrorSystemNotReady\)' 'nvidia-smi'
+  LOCKSTEP_MADE_UP_DRIVER_BEGINS=802 refused 'the NVIDIA driver reports an error: .* \(cudaErrorSystemNotReady\)' 'run nvidia-smi'
 else
   all_refused 'this program is built without CUDA' 'build '
 fi

@@ -16,7 +16,7 @@ expect_out '^# cores: (a cache line takes|not measured, because ranks share core
 ONEDNN_MAX_CPU_ISA=SSE41 run "$REDUCE_ALL" --nproc 2 -d float32,bfloat16 -o avg -e 64 -f 16 -n 6 --visits 0 --json "$folder/sse41.json"
 expect_right
 expect_out '^# ranks 2,'
-expect_out '^# WARNING: ONEDNN_MAX_CPU_ISA=SSE41: .* the plain ones'
+expect_out '^# WARNING: ONEDNN_MAX_CPU_ISA=SSE41: .* loops: plain'
 grep -q '"instruction_set": *"plain"' "$folder/sse41.json" || fail "the result does not tell the instruction set"
 run "$REDUCE_ALL" -e 8 -n 6
 expect_right

@@ -39,7 +39,7 @@ TEST_F(ReduceAll, RefusesByOneMessageOfOneRank) {
       {"--inject stop:9:timing", {"no rank 9"}},
       {"--inject wrong:0:1000 -e 1K", {"element 1000"}},
       {"--algorithm shm --ranks-per-node 2", {"shm needs all ranks on one node"}, 3},
-      {"--collective reduce_scatter --algorithm tree", {"tree does not do reduce_scatter"}},
+      {"--collective reduce_scatter --algorithm tree", {"tree does not support reduce_scatter"}},
   };
   for (const support::Refused& refused : table) expect_refused(reduce_all_on, refused);
 }

@@ -247,7 +247,7 @@ TEST(Weights, AcceptFilesOfOthers) {
       [&] {
         load(folder / "d.h5", {{"fc.weight", {2, 3}}});
       },
-      ExitCode::usage, {"fc.weight in float64", "float32", "dtype='f4'"});
+      ExitCode::usage, {"stores fc.weight as float64", "float32", "dtype='f4'"});
 }
 
 TEST(Weights, AFileOfOursWithoutItsCheckSumIsDamaged) {

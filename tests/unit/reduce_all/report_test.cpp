@@ -196,7 +196,7 @@ TEST(TextReport, OneGpuIsSaidToCopy) {
 
 TEST(TextReport, SaysWhereTheLibraryMayDifferInNaN) {
   const auto says = [](const BenchmarkInfo& info) {
-    return text_header(info).find("# mpi: what") != std::string::npos;
+    return text_header(info).find("# mpi: the library decides what") != std::string::npos;
   };
   BenchmarkInfo info = sample_info();
   EXPECT_FALSE(says(info));

@@ -7,7 +7,7 @@ TEST(DoctorTemporaryFiles, AreNeededByMpi) {
   Job job = healthy_job(2, 1);
   expect(check_temporary_folder(job), Verdict::ok, "can be made");
   job.ranks[1].missing_temporary = "/gone";
-  expect(check_temporary_folder(job), Verdict::warning, "TMPDIR is '/gone', which is not there on node1", "mkdir -p");
+  expect(check_temporary_folder(job), Verdict::warning, "TMPDIR is '/gone', which does not exist on node1", "mkdir -p");
   job.ranks[1].temporary = "'/nosuch': Read-only file system";
   expect(check_temporary_folder(job), Verdict::fail,
          "MPI cannot keep its files in '/nosuch': Read-only file system on node1", "TMPDIR");
@@ -80,14 +80,14 @@ TEST(DoctorClasses, AreTheSameInBothSets) {
   node.val = {.x = "uint8 [32, 32]", .classes = {"cat", "dog"}};
   expect(check_classes(job), Verdict::fail, "samples are uint8 [28, 28] in --data, uint8 [32, 32] in --val");
   node.val.complaint = "cannot read '/val/manifest.json'";
-  expect(check_classes(job), Verdict::fail, "--val: cannot read", "slips");
+  expect(check_classes(job), Verdict::fail, "--val: cannot read", "spelling");
   job.request.val.clear();
   expect(check_classes(job), Verdict::skipped, "not both given");
 }
 
 TEST(DoctorCheckpoints, CanBeWrittenOnEachNode) {
   Job job = healthy_job(2, 1);
-  expect(check_checkpoint_folder(job), Verdict::ok, "can be written, on Lustre");
+  expect(check_checkpoint_folder(job), Verdict::ok, "writable, on Lustre");
   job.request.checkpoints = "/scratch/me/new";
   expect(check_checkpoint_folder(job), Verdict::ok, "writable in '/scratch/me', on Lustre");
   job.ranks[1].node.checkpoints.complaint = "Disk quota exceeded";
