@@ -154,7 +154,7 @@ RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, 
                       .fix = fmt::format("start {} ranks", content.at("ranks").dump())});
   const auto other = differences(content.at("recipe"), Json::parse(recipe_json(recipe)),
                                  [&](const std::string& key) { return is_free(key, recipe.schedule); });
-  for (const Difference& one : other)
+  for (const Change& one : other)
     if (is_anyway && std::ranges::find(fixed_keys, one.key) != fixed_keys.end())
       core::fail_usage(
           {.what = fmt::format("checkpoint '{}' comes from another network or optimizer: {} was {}, and is now {}",
