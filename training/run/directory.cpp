@@ -197,6 +197,7 @@ void RunDirectory::claim(const std::string& path) {
   if (lock_.error != 0) refuse_place(path, lock_.error);
   if (!lock_.has_locks && !lock_.is_new && !may_go_on_) refuse_other_run(path);
   look_for_run();  // one may have begun and ended since
+  is_log_new_ = !fs::exists(fs::symlink_status(file("log.jsonl")));
   log_ = open_log();
 }
 
@@ -342,7 +343,7 @@ void RunDirectory::replace_status() {
 }
 
 void RunDirectory::abandon() noexcept {
-  if (!was_there_ && log_) ::unlink(file("log.jsonl").c_str());
+  if (log_ && (is_log_new_ || !was_there_) && is_in_place(lock_)) ::unlink(file("log.jsonl").c_str());
   remove_run_lock(lock_);
   if (was_there_) return;
   for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) ::rmdir(folder->c_str());

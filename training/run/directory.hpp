@@ -109,6 +109,7 @@ class RunDirectory final : public Observer {
   bool may_go_on_ = false;
   std::vector<std::string> faults_before_{};
   bool was_there_ = false;
+  bool is_log_new_ = false;
   bool is_started_ = false;
   bool is_finished_ = false;
   bool is_place_lost_ = false;

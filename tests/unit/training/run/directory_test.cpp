@@ -151,6 +151,7 @@ TEST(RunDirectory, CheckpointsAreThoseOfARun) {
   refuse(folder / "r", {"holds another run"});
   { const RunDirectory goes_on{folder / "r", "toy", true}; }
   EXPECT_TRUE(fs::exists(folder / "r/checkpoints/step-000000004"));
+  EXPECT_FALSE(fs::exists(folder / "r/log.jsonl")) << "it has not started";
   fs::create_directory(folder / "linked");
   fs::create_directory_symlink(folder / "r/checkpoints", folder / "linked/checkpoints");
   refuse(folder / "linked", {"holds another run"});
