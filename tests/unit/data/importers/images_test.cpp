@@ -67,7 +67,7 @@ TEST_F(ImagesImport, AllFormatsAreTakenAndOtherFilesCounted) {
   EXPECT_EQ(source->splits()[0].n_samples, 5u);
   EXPECT_EQ(read_split(*source).x.size(), 5u * 192);
   ASSERT_EQ(source->remarks().size(), 1u);
-  EXPECT_EQ(source->remarks()[0].text.rfind("3 files, neither", 0), 0u) << source->remarks()[0].text;
+  EXPECT_EQ(source->remarks()[0].text.rfind("3 files not named as", 0), 0u) << source->remarks()[0].text;
   EXPECT_NE(source->remarks()[0].text.find("c/6.gif"), std::string::npos);
 }
 
@@ -117,7 +117,7 @@ TEST_F(ImagesImport, NothingIsLeftOutWithoutAWord) {
   ASSERT_EQ(source->splits().size(), 1u);
   EXPECT_EQ(levels_and_labels(*source), (Pairs{{1, 0}, {3, 1}}));
   ASSERT_EQ(source->remarks().size(), 1u);
-  EXPECT_EQ(source->remarks()[0].text.rfind("4 files, neither", 0), 0u) << source->remarks()[0].text;
+  EXPECT_EQ(source->remarks()[0].text.rfind("4 files not named as", 0), 0u) << source->remarks()[0].text;
   EXPECT_NE(source->remarks()[0].text.find("test/images/5.png"), std::string::npos);
 }
 
