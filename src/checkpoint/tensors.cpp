@@ -15,6 +15,8 @@
 namespace lockstep::checkpoint {
 namespace {
 
+constexpr const char* tensor_files = "a file written by --save-weights, h5py, NumPy or safetensors";
+
 /// The first bytes of a file, fewer if it is shorter.
 std::string beginning_of(const NamedFile& named, std::size_t n) try {
   const io::File file{named.path};
@@ -25,6 +27,15 @@ std::string beginning_of(const NamedFile& named, std::size_t n) try {
   core::Problem problem = error.problem();
   problem.where = named.flag;
   throw core::Error{error.code(), problem, error.location()};
+}
+
+TensorSource open_by_content(const NamedFile& named, std::string_view begin) {
+  if (begin.starts_with("\x89HDF\r\n\x1a\n")) return open_hdf5_tensors(named);
+  if (begin.starts_with("PK\x03\x04") || begin.starts_with("PK\x05\x06")) return open_npz_tensors(named);
+  if (begin.ends_with('{') && begin.size() == 9) return open_safetensors(named);
+  if (begin.starts_with('\x80')) refuse_pickle(named);
+  if (begin.empty()) refuse(named, "is an empty file", tensor_files, "copy or write it again");
+  refuse(named, "is not an HDF5, .npz or .safetensors file", tensor_files, "");
 }
 
 /// PyTorch's count of batches, which nothing of ours needs.
@@ -46,12 +57,15 @@ void widen(std::span<const std::uint16_t> halves, std::span<float> values) {
 
 TensorSource open_tensor_file(const std::string& path, std::string_view flag) {
   const NamedFile named{path, std::string{flag}};
-  const std::string begin = beginning_of(named, 9);
-  if (begin.starts_with("\x89HDF\r\n\x1a\n")) return open_hdf5_tensors(named);
-  if (begin.starts_with("PK\x03\x04") || begin.starts_with("PK\x05\x06")) return open_npz_tensors(named);
-  if (begin.ends_with('{') && begin.size() == 9) return open_safetensors(named);
-  refuse(named, "is not an HDF5, .npz or .safetensors file",
-         "a file written by --save-weights, h5py, NumPy or safetensors", "");
+  TensorSource source = open_by_content(named, beginning_of(named, 9));
+  if (source.tensors.empty())
+    refuse(named, "holds no tensors", tensor_files, "write it again, with the tensors of the model");
+  return source;
+}
+
+void refuse_pickle(const NamedFile& named) {
+  refuse(named, "is a Python pickle, as torch.save writes", tensor_files,
+         "convert it in Python: safetensors.torch.save_file(model.state_dict(), 'w.safetensors')");
 }
 
 TensorSource open_tensors(const runtime::Communicator& world, const std::string& path, std::string_view flag) {

@@ -49,7 +49,7 @@ struct TensorSource {
 };
 
 /// The tensors of a file: HDF5, .npz or safetensors, recognised by its content. Throws core::Error (usage, naming
-/// `flag`) if it is none of these, or contradicts itself; (failed) if it is a damaged file of ours.
+/// `flag`) if it is none of these, has no tensor, or contradicts itself; (failed) if it is a damaged file of ours.
 [[nodiscard]] TensorSource open_tensor_file(const std::string& path, std::string_view flag);
 
 /// What a checkpoint holds, as it is: "parameter/conv1.weight", statistics by lane.
@@ -82,6 +82,9 @@ void require_floats(const NamedFile& named, const StoredTensor& tensor);
 /// Makes `values` of the elements that `read` brings as they are stored; errors as TensorSource::read's.
 void read_floats(const NamedFile& named, const StoredTensor& tensor, std::span<float> values,
                  const std::function<void(std::span<std::byte>)>& read);
+
+/// A file that only Python can read.
+[[noreturn]] void refuse_pickle(const NamedFile& named);
 
 // The formats that open_tensor_file() tells from one another; errors as its own.
 [[nodiscard]] TensorSource open_hdf5_tensors(const NamedFile& named);

@@ -29,6 +29,9 @@ auto uninterrupted(Step&& step) {
   refuse(named, what, "arrays as numpy.savez stores them", "write it again with numpy.savez");
 }
 
+/// torch.save writes an archive with a pickle that tells what the others are.
+bool is_pickle(const std::string& member) { return member == "data.pkl" || member.ends_with("/data.pkl"); }
+
 /// An array, and the bytes of its member.
 struct Member {
   StoredTensor tensor{};
@@ -70,7 +73,9 @@ TensorSource open_npz_tensors(const NamedFile& named) {
   const auto archive = std::make_shared<data::ZipArchive>(named.path);
   const std::uint64_t file_bytes = io::File{named.path}.size().value;
   std::vector<Member> members;
-  for (const std::string& name : archive->member_names())
+  const std::vector<std::string> names = archive->member_names();
+  if (std::ranges::any_of(names, is_pickle)) refuse_pickle(named);
+  for (const std::string& name : names)
     if (name.ends_with(member_ending)) members.push_back(read_member(named, *archive, name, file_bytes));
   const auto by_name = [](const Member& member) -> const std::string& { return member.tensor.spec.name; };
   std::ranges::sort(members, {}, by_name);

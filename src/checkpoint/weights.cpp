@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <numeric>
@@ -175,6 +176,17 @@ std::size_t place_by_name(const TensorSource& from, const std::string& name) {
   return static_cast<std::size_t>(std::ranges::lower_bound(from.tensors, name, {}, name_of) - from.tensors.begin());
 }
 
+/// A network with one such value computes nothing else.
+void require_finite(const NamedFile& named, const std::string& name, std::span<const float> values) {
+  const auto is_not_finite = [](float value) { return !std::isfinite(value); };
+  const auto first = std::ranges::find_if(values, is_not_finite);
+  if (first == values.end()) return;
+  refuse(named,
+         fmt::format("has {} of {} values of {} that are not finite, the first of them number {}: {}",
+                     std::ranges::count_if(values, is_not_finite), values.size(), name, first - values.begin(), *first),
+         "finite weights", "use the weights of an earlier step, from before training diverged");
+}
+
 }  // namespace
 
 std::vector<TensorSpec> tensors_of(const nn::Network& network) {
@@ -241,6 +253,7 @@ WeightsInfo load_weights(const runtime::Communicator& world, const std::string& 
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const std::span<float> values = std::span{buffer}.first(nn::n_elements(tensors[i].shape));
       source.read(place_by_name(source, tensors[i].name), values);
+      require_finite({path, std::string{flag}}, tensors[i].name, values);
       take(i, values);
     }
   });

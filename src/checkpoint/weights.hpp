@@ -40,7 +40,7 @@ void check_room(const std::string& path, std::string_view what, core::Bytes need
 
 /// Collective: calls `take` on each rank for every tensor of the model, in order, once names and shapes of all are seen
 /// to fit; `path` as open_tensors() has it. core::Error, the same on all ranks: (usage, naming `flag`) if there is
-/// nothing or it does not fit, with the first differences; (failed) if it is damaged.
+/// nothing, it does not fit, with the first differences, or a value is not finite; (failed) if it is damaged.
 WeightsInfo load_weights(const runtime::Communicator& world, const std::string& path, const std::string& model,
                          std::span<const TensorSpec> tensors, const TakeTensor& take, std::string_view flag);
 

@@ -84,16 +84,19 @@ void refuse_existing(const std::string& path, const OldFiles& old_files, std::st
   std::error_code error;
   const fs::file_status status = fs::symlink_status(path, error);
   if (!fs::exists(status)) return;
+  if (!fs::is_directory(status)) {
+    fail_usage({.what = fmt::format("'{}' exists and is {}, so a folder does not replace it", path,
+                                    fs::is_symlink(status) ? "a link that leads nowhere" : "not a folder"),
+                .where = std::string{flag},
+                .expected = "the name of a new folder or of one to replace",
+                .fix = "choose another name, or remove it"});
+  }
   if (!old_files) {
     fail_usage({.what = fmt::format("'{}' exists", path),
                 .where = std::string{flag},
                 .expected = "the name of a new folder",
-                .fix = "choose another name, or replace it with --force"});
-  }
-  if (!fs::is_directory(status)) {
-    fail_usage({.what = fmt::format("'{}' is not a folder, so a folder does not replace it", path),
-                .where = std::string{flag},
-                .expected = "the name of a new folder or of one to replace"});
+                .fix = flag == "--out" ? "choose another name; --force replaces a set of shards"
+                                       : "choose another name, or remove it"});
   }
   const std::vector<std::string> foreign = find_foreign(path, *old_files);
   if (foreign.empty()) return;

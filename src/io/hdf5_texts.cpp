@@ -24,12 +24,14 @@ struct Allocated {
   }
 };
 
-std::vector<std::string> cut(const std::string& texts, std::size_t length, std::size_t n, bool is_padded_with_blanks) {
+/// Texts of `length` bytes each. Only where a zero ends a text does what follows it not belong to it.
+std::vector<std::string> cut(const std::string& texts, std::size_t length, std::size_t n, H5T_str_t padding) {
   std::vector<std::string> result;
   for (std::size_t i = 0; i < n; ++i) {
     std::string text = texts.substr(i * length, length);
-    text.resize(std::min(text.find('\0'), text.size()));
-    if (is_padded_with_blanks) text.resize(text.find_last_not_of(' ') + 1);
+    if (padding == H5T_STR_NULLTERM) text.resize(std::min(text.find('\0'), text.size()));
+    text.resize(text.find_last_not_of('\0') + 1);
+    if (padding == H5T_STR_SPACEPAD) text.resize(text.find_last_not_of(' ') + 1);
     result.push_back(std::move(text));
   }
   return result;
@@ -67,7 +69,7 @@ std::vector<std::string> Hdf5Dataset::read_texts(std::uint64_t first, std::uint6
                       .fix = "write shorter texts, or texts of variable length"});
   std::string texts(n * length, '\0');
   read(texts.data());
-  return cut(texts, length, n, H5Tget_strpad(type.get()) == H5T_STR_SPACEPAD);
+  return cut(texts, length, n, H5Tget_strpad(type.get()));
 }
 
 }  // namespace lockstep::io

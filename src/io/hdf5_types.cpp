@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+
+#include "core/printable.hpp"
+
 namespace lockstep::io {
 namespace {
 
@@ -32,11 +37,41 @@ const char* name_of(H5T_class_t kind) {
   }
 }
 
+std::string member_name(hid_t enumeration, unsigned member) {
+  char* const name = H5Tget_member_name(enumeration, member);
+  std::string text = name != nullptr ? name : "";
+  H5free_memory(name);
+  return text;
+}
+
+/// What h5py makes of bool: a byte that is FALSE = 0 or TRUE = 1.
+bool is_bool(hid_t enumeration) {
+  if (H5Tget_nmembers(enumeration) != 2 || H5Tget_size(enumeration) != 1) return false;
+  for (unsigned member = 0; member < 2; ++member) {
+    unsigned char value = 0;
+    if (H5Tget_member_value(enumeration, member, &value) < 0 || value > 1) return false;
+    if (member_name(enumeration, member) != (value == 0 ? "FALSE" : "TRUE")) return false;
+  }
+  return true;
+}
+
+/// " (setosa, virginica, ...)": the first members.
+std::string describe_members(hid_t enumeration) {
+  constexpr int most_shown = 3;
+  const int n = H5Tget_nmembers(enumeration);
+  std::string text;
+  for (int member = 0; member < std::min(n, most_shown); ++member)
+    text += (text.empty() ? "" : ", ") + member_name(enumeration, static_cast<unsigned>(member));
+  return fmt::format(" ({}{})", core::printable(text), n > most_shown ? ", ..." : "");
+}
+
 }  // namespace
 
 std::string describe_elements(hid_t type) {
   const std::size_t bytes = H5Tget_size(type);
-  return fmt::format("{} elements of {} byte{}", name_of(H5Tget_class(type)), bytes, bytes == 1 ? "" : "s");
+  const H5T_class_t kind = H5Tget_class(type);
+  return fmt::format("{} elements of {} byte{}{}", name_of(kind), bytes, bytes == 1 ? "" : "s",
+                     kind == H5T_ENUM ? describe_members(type) : "");
 }
 
 TypeId type_in_file(DType dtype) {
@@ -65,10 +100,7 @@ TypeId type_in_memory(DType dtype) {
 
 std::optional<DType> find_dtype(hid_t type) {
   const H5T_class_t kind = H5Tget_class(type);
-  if (kind == H5T_ENUM) {  // of two values in a byte: what h5py makes of bool
-    const bool is_bool = H5Tget_nmembers(type) == 2 && H5Tget_size(type) == 1;
-    return is_bool ? std::optional{DType::uint8} : std::nullopt;
-  }
+  if (kind == H5T_ENUM) return is_bool(type) ? std::optional{DType::uint8} : std::nullopt;
   if (kind != H5T_INTEGER && kind != H5T_FLOAT) return std::nullopt;
   const TypeId little = copy_of(type);
   if (H5Tset_order(little.get(), H5T_ORDER_LE) < 0) return std::nullopt;

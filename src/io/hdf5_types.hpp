@@ -18,7 +18,7 @@ inline constexpr const char* dtype_attribute = "lockstep_dtype";
 [[nodiscard]] TypeId type_in_file(core::DType dtype);
 [[nodiscard]] TypeId type_in_memory(core::DType dtype);
 
-/// "text elements of 16 bytes"
+/// "text elements of 16 bytes"; an enumeration with its first members.
 [[nodiscard]] std::string describe_elements(hid_t type);
 
 /// Of either byte order; nothing if it is none of Lockstep's. Never bfloat16.

@@ -42,6 +42,8 @@ TEST_F(Shard, RefusesWhatItCannotDo) {
       {"shard synth toy --out e --nproc 7", {"--nproc"}},
       {"shard synth toy --out d --samples 32", {"/d' exists", "--force"}},
       {"shard synth toy --out none/d", {"--out", "none"}},
+      {"shard synth toy --out file", {"/file' exists and is not a folder", "fix: choose another name, or remove it"}},
+      {"shard synth toy --out file --force", {"'file' is not replaced"}},
       {"shard synth toy --out file/d", {"file"}},
       {"shard synth toy --out d/new --samples 32", {"would be inside a set of shards"}},
       {"shard synth toy --out d/new/ --samples 32", {"would be inside a set of shards"}},

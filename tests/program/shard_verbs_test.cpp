@@ -154,6 +154,23 @@ TEST_F(ShardVerbs, ImportSaysWhatImagesWentThrough) {
                  {"shard import images i --keep-encoded --white 1023 --out c", {"--keep-encoded", "--white"}});
 }
 
+TEST_F(ShardVerbs, ASplitThatLeavingOutEmptiesIsRefused) {
+  const std::string whole = "P6 1 1 255 abc", damaged = "P6 1 1 255 a";
+  for (const std::string split : {"train", "val"})
+    for (const std::string name : {"/a/1.ppm", "/b/2.ppm", "/c/3.ppm"}) write("i/" + split + name, whole);
+  write("i/val/b/2.ppm", damaged);
+  expect_told(made("import images i --skip-bad --out one"), 0,
+              {"left out: 1 damaged sample", "warning: val: 1 of 3 classes has no sample without the damaged ones: b"});
+  write("i/val/a/1.ppm", damaged);
+  expect_told(made("import images i --skip-bad --keep-encoded --out two"), 0,
+              {"warning: val: 2 of 3 classes have no sample without the damaged ones: a, b"});
+  write("i/val/c/3.ppm", damaged);
+  for (const std::string flags : {"", " --keep-encoded", " --shuffle"})
+    expect_refused(lockstep_on,
+                   {"shard import images i --skip-bad --out three" + flags,
+                    {"all samples of 'val' are damaged, so --skip-bad leaves none", "val/a/1.ppm", "fix: "}});
+}
+
 TEST_F(ShardVerbs, SetsAreDescribedAndWhole) {
   expect_told(made("synth digits --out d --samples 3000 --shard-size 1M --chunk-size 128K"), 0,
               {"train 3000 in ", "val 500 in 1 shard"});

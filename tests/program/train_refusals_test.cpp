@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "data/format/manifest.hpp"
 #include "support/lockstep_program.hpp"
 
 namespace lockstep::training {
@@ -51,6 +52,27 @@ TEST_F(Train, RefusesWhatItCannotTrain) {
       {"train digits --evaluate-only --epochs 2", {"--epochs needs training"}},
       {"train toy --augment flip", {"samples that are not images: float32 [20]", "(augment)"}},
       {"train digits --val-augment normalize:0.1/0.2/0.3:1", {"(val-augment)"}},
+  };
+  for (const support::Refused& refused : table) expect_refused(lockstep_on, refused);
+}
+
+TEST_F(Train, RefusesToEvaluateOnNoSamples) {
+  support::expect_done(lockstep_on, "shard synth toy --out d --samples 64");
+  data::Manifest manifest = data::read_manifest("d");
+  manifest.splits = {manifest.splits.front(), {.name = "none", .n_samples = 0, .shards = {}}};
+  write("d/manifest.json", data::serialize(manifest));
+
+  expect_refused(lockstep_on, {"train toy 1 --data d --val-split none",
+                               {"the split 'none' has no samples to evaluate on", "(val-split, d)", "fix: "}});
+}
+
+TEST_F(Train, RefusesWeightsThatItCannotRead) {
+  write("legacy.pt", "\x80\x02\x8a\nl");
+  write("empty.h5", "");
+  const support::Refused table[] = {
+      {"train toy --init-from legacy.pt", {"'legacy.pt' is a Python pickle", "(--init-from)", "fix: convert it"}},
+      {"train toy --init-from empty.h5", {"'empty.h5' is an empty file", "(--init-from)", "fix: "}},
+      {"ckpt import legacy.pt --out w.h5", {"'legacy.pt' is a Python pickle", "fix: convert it"}},
   };
   for (const support::Refused& refused : table) expect_refused(lockstep_on, refused);
 }

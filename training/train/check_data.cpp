@@ -30,6 +30,11 @@ void check_evaluation(const ResolvedRecipe& resolved, const Batches* training, c
                       .fix = recipe.synthetic ? "name a set that has one: --data FOLDER --val-split NAME"
                                               : "name one of it (lockstep shard stat lists them): --val-split "
                                                 "NAME; lockstep shard split makes one"});
+  if (evaluation != nullptr && evaluation->info().n_samples == 0)
+    core::fail_usage({.what = fmt::format("the split '{}' has no samples to evaluate on", evaluation->info().split),
+                      .where = fmt::format("val-split, {}", recipe.data),
+                      .expected = "a split with at least one sample",
+                      .fix = "import the set again, name another split, or --val-split '' for none"});
   if (evaluation == nullptr || training == nullptr || evaluation->info().input == training->info().input) return;
   core::fail_usage(
       {.what = fmt::format("samples for evaluation are [{}], those for training [{}]",

@@ -110,26 +110,35 @@ bool has_split(const fs::path& folder, const CifarFiles& files) {
   return is_in_folder(files.test) || std::any_of(files.train.begin(), files.train.end(), is_in_folder);
 }
 
-/// `path` or the folder of the archive below it; nothing if neither has files of a split.
-std::optional<fs::path> find_folder(const fs::path& path, const CifarFiles& files) {
-  for (const fs::path& folder : {path, path / files.subfolder})
-    if (has_split(folder, files)) return folder;
-  return std::nullopt;
+/// A version of the set that is there.
+struct CifarCopy {
+  const CifarFiles* files;
+  fs::path folder;  ///< "" or that of the archive, within the input
+};
+
+/// In `path` and in the folders of the archives below it; the first of them is read.
+std::vector<CifarCopy> find_copies(const fs::path& path, const CifarKind& kind) {
+  std::vector<CifarCopy> found;
+  for (const CifarFiles* files : {&kind.binary, &kind.pickled})
+    for (const fs::path& folder : {fs::path{}, fs::path{files->subfolder}})
+      if (has_split(path / folder, *files)) found.push_back({files, folder});
+  return found;
+}
+
+/// The first file of a copy that is there.
+std::string first_file(const fs::path& path, const CifarCopy& copy) {
+  std::vector<std::string> names = copy.files->train;
+  names.push_back(copy.files->test);
+  const auto first = std::ranges::find_if(names, [&](const auto& name) { return is_file(path / copy.folder / name); });
+  return (copy.folder / *first).string();
 }
 
 class CifarSource final : public Source {
  public:
   CifarSource(const fs::path& path, CifarKind kind) : kind_{std::move(kind)} {
     spec_.x = {.dtype = core::DType::uint8, .shape = {32, 32, n_channels}};
-    if (const auto folder = find_folder(path, kind_.binary)) {
-      spec_.classes = read_class_names(*folder / kind_.binary.class_names, kind_.n_classes);
-      add_splits(*folder, kind_.binary, [this](const std::string& file) { return open_binary(file); });
-    } else if (const auto pickles = find_folder(path, kind_.pickled)) {
-      const fs::path names = *pickles / kind_.pickled.class_names;
-      spec_.classes = is_there(names) ? read_pickled_names(names.string(), kind_.names_key, kind_.n_classes)
-                                      : numbered_classes(kind_.n_classes);
-      add_splits(*pickles, kind_.pickled, [this](const std::string& file) { return open_pickled(file); });
-    } else {
+    const std::vector<CifarCopy> copies = find_copies(path, kind_);
+    if (copies.empty())
       core::fail_usage(
           {.what = is_there(path) ? "no CIFAR files in it" : "no such folder",
            .where = path.string(),
@@ -137,7 +146,18 @@ class CifarSource final : public Source {
                                    kind_.binary.train.front(), kind_.binary.test, kind_.pickled.train.front(),
                                    kind_.pickled.test, kind_.binary.subfolder, kind_.pickled.subfolder),
            .fix = "unpack the archive and give its folder"});
+    const fs::path folder = path / copies.front().folder, names = folder / copies.front().files->class_names;
+    if (copies.front().files == &kind_.binary) {
+      spec_.classes = read_class_names(names, kind_.n_classes);
+      add_splits(folder, kind_.binary, [this](const std::string& file) { return open_binary(file); });
+    } else {
+      spec_.classes = is_there(names) ? read_pickled_names(names.string(), kind_.names_key, kind_.n_classes)
+                                      : numbered_classes(kind_.n_classes);
+      add_splits(folder, kind_.pickled, [this](const std::string& file) { return open_pickled(file); });
     }
+    for (std::size_t i = 1; i < copies.size(); ++i)
+      remarks_.push_back(left_out(fmt::format("a second copy of the set ({}, ...), as {} is read",
+                                              first_file(path, copies[i]), first_file(path, copies.front()))));
   }
 
   [[nodiscard]] const SetSpec& spec() const override { return spec_; }

@@ -116,7 +116,7 @@ class CsvParser {
       fail("one column", lines_.place(), "x and y, separated by ',', ';' or a tab",
            line.starts_with('#') ? "remove comment lines" : "check that it is a CSV file");
     if (options_.has_header)
-      for (const std::string_view name : fields_.all) names_.push_back(composed(name));
+      for (const std::string_view name : fields_.all) names_.push_back(composed(trim(name)));
     columns_ = select_columns(options_, names_, n_columns_);
     const auto is_number = [this](std::size_t column) { return parse_float(fields_[column]).has_value(); };
     if (options_.has_header && std::ranges::all_of(columns_.x, is_number))
@@ -212,7 +212,7 @@ class CsvParser {
       const std::string shown = fmt::format("column {}{}", column, name_of(column));
       const bool is_nameless = !names_.empty() && has_no_name(names_[column]);
       if (is_index && is_nameless) {
-        remarks.push_back(left_out(fmt::format("{}: it numbers the {} rows from {:.0f} on; --x-columns {} keeps it",
+        remarks.push_back(left_out(fmt::format("{}: it numbers the {} rows from {:.0f} on; --x-columns '{}' keeps it",
                                                shown, n_rows_, *seen_[i].first, all_of_x())));
         continue;
       }
@@ -229,17 +229,17 @@ class CsvParser {
     }
     if (kept.empty())
       fail("the only column of x numbers the rows", path_, "a column with a feature",
-           fmt::format("--x-columns {} takes it anyway", columns_.x.front()));
+           fmt::format("--x-columns '{}' takes it anyway", numbered(columns_.x.front())));
     return kept.size() == seen_.size() ? std::move(x) : only(kept, x);
   }
 
-  /// "0-3": what --x-columns would say.
+  /// "#0-#3": what --x-columns would say.
   [[nodiscard]] std::string all_of_x() const {
     std::string text;
     for (std::size_t i = 0, end = 0; i < columns_.x.size(); i = end) {
       for (end = i + 1; end < columns_.x.size() && columns_.x[end] == columns_.x[end - 1] + 1;) ++end;
-      text += fmt::format("{}{}", text.empty() ? "" : ",", columns_.x[i]);
-      if (end > i + 1) text += fmt::format("-{}", columns_.x[end - 1]);
+      text += (text.empty() ? "" : ",") + numbered(columns_.x[i]);
+      if (end > i + 1) text += "-" + numbered(columns_.x[end - 1]);
     }
     return text;
   }

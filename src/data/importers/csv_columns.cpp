@@ -28,13 +28,18 @@ class Selector {
   }
 
   void add(std::string_view word, const char* flag, std::vector<std::size_t>& columns) const {
-    if (const auto column = find(word)) return columns.push_back(*column);
+    const auto column = find(word);
     const std::size_t dash = word.find('-');
-    if (dash == std::string_view::npos) fail(word, flag);
-    const auto first = find(word.substr(0, dash));
-    const auto last = find(word.substr(dash + 1));
+    if (dash == std::string_view::npos) return columns.push_back(column ? *column : fail(word, flag));
+    const std::string_view before = word.substr(0, dash), after = word.substr(dash + 1);
+    if (column) {
+      if (const auto from = place(before), to = place(after); from && to && *from <= *to)
+        refuse_two(word, *column, fmt::format("also says columns {} to {}", numbered(*from), numbered(*to)));
+      return columns.push_back(*column);
+    }
+    const auto first = find(before), last = find(after);
     if (!first || !last || *first > *last) fail(word, flag);
-    for (std::size_t column = *first; column <= *last; ++column) columns.push_back(column);
+    for (std::size_t at = *first; at <= *last; ++at) columns.push_back(at);
   }
 
   /// For a column that is chosen by its place alone.
@@ -42,38 +47,58 @@ class Selector {
     if (!names_.empty()) refuse_twins(names_[column], "the first line");
   }
 
-  [[noreturn]] void fail(std::string_view word, const char* flag) const {
+  // Returns nothing: its type lets it stand where a column is needed.
+  [[noreturn]] std::size_t fail(std::string_view word, const char* flag) const {
     const auto meant = core::near_miss(word, names_);
     core::fail_usage({.what = fmt::format("no column {}", in_quotes(word)),
                       .where = flag,
-                      .expected = fmt::format("a number from 0 to {}{}", n_ - 1,
+                      .expected = fmt::format("a place from #0 to #{0} or a number from 0 to {0}{1}", n_ - 1,
                                               names_.empty() ? "" : ", or one of " + shown_names()),
                       .fix = meant ? fmt::format("did you mean '{}'?", *meant) : "name an existing column"});
   }
 
  private:
   [[nodiscard]] std::optional<std::size_t> find(std::string_view word) const {
+    word = trim(word);
     const std::string name = composed(word);
     const auto named = std::find(names_.begin(), names_.end(), name);
-    if (named != names_.end()) {
-      refuse_twins(name, "--x-columns, --y-column");
-      return static_cast<std::size_t>(named - names_.begin());
-    }
-    const auto number = parse_integer(word);
-    if (number && *number >= 0 && static_cast<std::uint64_t>(*number) < n_) return static_cast<std::size_t>(*number);
-    return std::nullopt;
+    const auto at = place(word);
+    if (named == names_.end()) return at;
+    const auto column = static_cast<std::size_t>(named - names_.begin());
+    if (at && n_called_.at(name) == 1 && *at != column)
+      refuse_two(word, column, fmt::format("says column {}", numbered(*at)));
+    if (at && word.starts_with('#')) return at;
+    refuse_twins(name, "--x-columns, --y-column");
+    return column;
+  }
+
+  /// What "#3" and "3" say, whatever columns are called.
+  [[nodiscard]] std::optional<std::size_t> place(std::string_view word) const {
+    if (word.starts_with('#')) word.remove_prefix(1);
+    const bool is_number = !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
+    const auto number = is_number ? parse_integer(word) : std::nullopt;
+    return number && static_cast<std::uint64_t>(*number) < n_ ? std::optional{static_cast<std::size_t>(*number)}
+                                                              : std::nullopt;
+  }
+
+  [[noreturn]] static void refuse_two(std::string_view word, std::size_t named, const std::string& other) {
+    core::fail_usage(
+        {.what = fmt::format("{} is the name of column {}, and {}", in_quotes(word), numbered(named), other),
+         .where = "--x-columns, --y-column",
+         .expected = "a word that means one thing",
+         .fix = fmt::format("give the places of columns, such as '{}'", numbered(named))});
   }
 
   void refuse_twins(std::string_view name, const char* where) const {
     if (n_called_.at(name) < 2) return;
     std::vector<std::string> twins;
     for (std::size_t column = 0; column < n_; ++column)
-      if (names_[column] == name) twins.push_back(std::to_string(column));
+      if (names_[column] == name) twins.push_back(numbered(column));
     core::fail_usage(
         {.what = fmt::format("{} columns are called {}: {}", twins.size(), in_quotes(name), core::join(twins)),
          .where = where,
-         .expected = "names that differ, or numbers",
-         .fix = fmt::format("give columns by their numbers from 0 on, such as --x-columns 0-{} --y-column {}",
+         .expected = "names that differ, or places",
+         .fix = fmt::format("give columns by their places, such as --x-columns '#0-#{}' --y-column '#{}'",
                             std::max<std::size_t>(n_, 2) - 2, n_ - 1)});
   }
 
@@ -107,6 +132,8 @@ CsvColumns select_columns(const ImportOptions& options, const std::vector<std::s
   for (const std::string_view word : words.all) selector.add(word, "--x-columns", columns.x);
   return columns;
 }
+
+std::string numbered(std::size_t column) { return fmt::format("#{}", column); }
 
 bool has_no_name(std::string_view name) { return name.empty() || name.starts_with("Unnamed: "); }
 

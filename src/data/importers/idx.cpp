@@ -20,15 +20,16 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t least_classes = 10;
 
-/// "train-images-idx3-ubyte", also with a point before "idx" and with ".gz"; the first that exists.
-std::optional<std::string> find_file(const std::string& folder, const std::string& stem, std::size_t n_dimensions) {
+/// "train-images-idx3-ubyte", also with a point before "idx" and with ".gz": those that exist.
+std::vector<std::string> find_files(const std::string& folder, const std::string& stem, std::size_t n_dimensions) {
+  std::vector<std::string> found;
   for (const char* joint : {"-", "."}) {
     for (const char* ending : {"", ".gz"}) {
       const fs::path path = fs::path{folder} / fmt::format("{}{}idx{}-ubyte{}", stem, joint, n_dimensions, ending);
-      if (is_there(path)) return path.string();
+      if (is_there(path)) found.push_back(path.string());
     }
   }
-  return std::nullopt;
+  return found;
 }
 
 std::uint32_t read_big_endian(const Input& input, std::uint64_t offset) {
@@ -57,33 +58,49 @@ std::unique_ptr<RowArray> open_array(const std::string& path, std::size_t n_dime
   return std::make_unique<InputArray>(std::move(input), 4 + 4 * n_dimensions, core::DType::uint8, dimensions);
 }
 
-void add_pair(std::vector<ArrayPair>& pairs, const std::string& folder, const std::string& prefix, const char* split,
+struct IdxSet {
+  std::vector<ArrayPair> pairs{};
+  std::vector<Remark> remarks{};
+};
+
+/// Opens the first; a remark names the others.
+std::unique_ptr<RowArray> open_first(const std::vector<std::string>& files, std::size_t n_dimensions, IdxSet& set,
+                                     SharedSpools* spools) {
+  const auto name_of = [](const std::string& path) { return fs::path{path}.filename().string(); };
+  for (std::size_t i = 1; i < files.size(); ++i)
+    set.remarks.push_back(left_out(fmt::format("{}, as {} is read", name_of(files[i]), name_of(files.front()))));
+  return open_array(files.front(), n_dimensions, spools);
+}
+
+void add_pair(IdxSet& set, const std::string& folder, const std::string& prefix, const char* split,
               SharedSpools* spools) {
-  const auto images = find_file(folder, prefix + "-images", 3);
-  const auto labels = find_file(folder, prefix + "-labels", 1);
-  if (images.has_value() != labels.has_value()) {
-    const std::string missing = images ? prefix + "-labels-idx1-ubyte" : prefix + "-images-idx3-ubyte";
-    core::fail_usage({.what = fmt::format("{} without {}", images ? "images" : "labels", images ? "labels" : "images"),
-                      .where = images ? *images : *labels,
+  const std::vector<std::string> images = find_files(folder, prefix + "-images", 3);
+  const std::vector<std::string> labels = find_files(folder, prefix + "-labels", 1);
+  if (images.empty() != labels.empty()) {
+    const bool has_images = labels.empty();
+    const std::string missing = prefix + (has_images ? "-labels-idx1-ubyte" : "-images-idx3-ubyte");
+    core::fail_usage({.what = has_images ? "images without labels" : "labels without images",
+                      .where = has_images ? images.front() : labels.front(),
                       .expected = fmt::format("{}[.gz] beside it", missing),
                       .fix = "put both files there, or neither"});
   }
-  if (!images) return;
-  auto x = open_array(*images, 3, spools);
-  auto y = open_array(*labels, 1, spools);
-  pairs.push_back({split, std::move(x), std::move(y)});
+  if (images.empty()) return;
+  auto x = open_first(images, 3, set, spools);
+  auto y = open_first(labels, 1, set, spools);
+  set.pairs.push_back({split, std::move(x), std::move(y)});
 }
 
-std::vector<ArrayPair> open_pairs_in(const std::string& folder, SharedSpools* spools) {
-  std::vector<ArrayPair> pairs;
-  add_pair(pairs, folder, "train", "train", spools);
-  add_pair(pairs, folder, "t10k", "val", spools);
-  return pairs;
+IdxSet open_pairs_in(const std::string& folder, SharedSpools* spools) {
+  IdxSet set;
+  add_pair(set, folder, "train", "train", spools);
+  add_pair(set, folder, "t10k", "val", spools);
+  return set;
 }
 
 bool has_idx(const std::string& folder) {
   for (const char* prefix : {"train", "t10k"})
-    if (find_file(folder, std::string{prefix} + "-images", 3) || find_file(folder, std::string{prefix} + "-labels", 1))
+    if (!find_files(folder, std::string{prefix} + "-images", 3).empty() ||
+        !find_files(folder, std::string{prefix} + "-labels", 1).empty())
       return true;
   return false;
 }
@@ -122,7 +139,8 @@ std::unique_ptr<Source> open_idx(const std::string& path, const ImportOptions& o
                       .fix = has_npz(path) ? fmt::format("for .npz files: lockstep shard import npy {}", path)
                                            : "give the folder the files were fetched to, under their original names"});
   }
-  return make_array_source(open_pairs_in(folder, options.spools), {.least_classes = least_classes});
+  IdxSet set = open_pairs_in(folder, options.spools);
+  return make_array_source(std::move(set.pairs), {.least_classes = least_classes, .remarks = std::move(set.remarks)});
 }
 
 }  // namespace lockstep::data

@@ -62,11 +62,12 @@ class Scan {
  private:
   [[nodiscard]] std::optional<std::string> subfolder(const char* name) const {
     std::error_code error;
-    const std::string path = root_ + "/" + name;
-    return fs::is_directory(path, error) ? std::optional{path} : std::nullopt;
+    std::string path = root_ + "/" + name;
+    const fs::file_type type = fs::status(path, error).type();
+    if (type == fs::file_type::none) fail_to_list(path, error);  // it cannot be known whether it is there
+    return type == fs::file_type::directory ? std::optional{std::move(path)} : std::nullopt;
   }
 
-  // Nothing of a folder that cannot be read.
   [[nodiscard]] static std::vector<std::string> list_folders(const std::string& path) {
     std::vector<std::string> names;
     std::error_code error, unreadable;
@@ -74,10 +75,20 @@ class Scan {
       std::string name = entry->path().filename().string();
       if (!is_hidden_name(name) && entry->is_directory(unreadable)) names.push_back(std::move(name));
     }
+    if (error) fail_to_list(path, error);
     return names;
   }
 
-  Listing list(const std::string& folder) {
+  [[noreturn]] static void fail_to_list(const std::string& folder, const std::error_code& error) {
+    core::refuse_shortage("cannot list the folder", folder, error.value());
+    core::fail_usage({.what = "cannot list the folder: " + error.message(),
+                      .where = folder,
+                      .expected = "a folder that can be read",
+                      .fix = "allow reading and entering it (chmod u+rx)"});
+  }
+
+  /// Files that are not images are ignored, but for the one called `own`.
+  Listing list(const std::string& folder, std::string_view own = {}) {
     Listing listing;
     std::error_code error;
     for (fs::directory_iterator entry{folder, error}, end; !error && entry != end; entry.increment(error)) {
@@ -88,41 +99,37 @@ class Scan {
         listing.folders.push_back(std::move(name));
       } else if (is_image_name(name)) {
         listing.images.push_back(std::move(name));
-      } else {
+      } else if (name != own) {
         ignore(folder + "/" + name);
       }
     }
-    if (error) {
-      core::refuse_shortage("cannot list the folder", folder, error.value());
-      core::fail_usage({.what = "cannot list the folder: " + error.message(),
-                        .where = folder,
-                        .expected = "a folder that can be read",
-                        .fix = "allow reading and entering it (chmod u+rx)"});
-    }
+    if (error) fail_to_list(folder, error);
     std::sort(listing.folders.begin(), listing.folders.end());
     std::sort(listing.images.begin(), listing.images.end());
     return listing;
   }
 
   // The order of entries depends on the file system; the least name does not.
-  void ignore(const std::string& path) {
+  void ignore(const std::string& path) { count(path, result_.n_ignored, result_.first_ignored); }
+
+  void count(const std::string& path, std::uint64_t& n, std::string& first) const {
     std::string within = path.substr(std::min(root_.size() + 1, path.size()));
-    if (result_.n_ignored++ == 0 || within < result_.first_ignored) result_.first_ignored = std::move(within);
+    if (n++ == 0 || within < first) first = std::move(within);
   }
 
   // All files below it. Links to folders are not followed, as they may lead in circles.
-  void ignore_tree(const std::string& folder) {
-    std::error_code error;
-    const auto options = fs::directory_options::skip_permission_denied;
-    for (fs::recursive_directory_iterator entry{folder, options, error}, end; !error && entry != end;
-         entry.increment(error)) {
-      std::error_code unreadable;
-      const bool is_hidden = is_hidden_name(entry->path().filename().string());
-      if (!fs::is_directory(entry->symlink_status(unreadable))) {
-        if (!is_hidden) ignore(entry->path().string());
-      } else if (is_hidden) {
-        entry.disable_recursion_pending();
+  void ignore_tree(const std::string& top) {
+    std::vector<std::string> folders{top};
+    while (!folders.empty()) {
+      const std::string folder = std::move(folders.back());
+      folders.pop_back();
+      std::error_code error, unreadable;
+      for (fs::directory_iterator entry{folder, error}, end; !error && entry != end; entry.increment(error)) {
+        if (is_hidden_name(entry->path().filename().string())) continue;
+        const bool is_folder = fs::is_directory(entry->symlink_status(unreadable));
+        is_folder ? folders.push_back(entry->path().string()) : ignore(entry->path().string());
       }
+      if (error) count(folder, result_.n_unreadable, result_.first_unreadable);
     }
   }
 
@@ -136,8 +143,8 @@ class Scan {
   // Of a test without labels, as TinyImageNet has it, nothing can be taken.
   void add_test(const std::string& folder, bool is_val) {
     const std::vector<std::string> found = list_folders(folder);
-    const bool has_class = std::any_of(found.begin(), found.end(), [this](const std::string& name) {
-      return std::binary_search(result_.classes.begin(), result_.classes.end(), name);
+    const bool has_class = std::ranges::any_of(found, [this](const std::string& name) {
+      return std::ranges::find(result_.classes, composed(name)) != result_.classes.end();
     });
     if (!has_class) {
       ignore_tree(folder);
@@ -210,9 +217,17 @@ class Scan {
     images.add_class(std::move(folder), listing.images);
   }
 
+  void ignore_beside_images(const std::string& folder, const std::string& annotations) {
+    const Listing beside = list(folder, annotations);
+    for (const std::string& image : beside.images) ignore(folder + "/" + image);
+    for (const std::string& name : beside.folders)
+      if (name != "images") ignore_tree(folder + "/" + name);
+  }
+
   // FILE<TAB>CLASS<TAB>... a line, for the files of images/.
   std::vector<std::string> add_annotated(const std::string& folder, const std::string& annotations, ImageList& images) {
     const std::string image_folder = folder + "/images";
+    ignore_beside_images(folder, fs::path{annotations}.filename().string());
     const auto [folders, present] = list(image_folder);
     for (const std::string& name : folders) ignore_tree(image_folder + "/" + name);
     const std::string text = io::read_text(annotations);

@@ -38,6 +38,8 @@ struct ImageFolder {
   std::vector<ImageList> splits{};  ///< "train", and "val" and "test" if there are
   std::uint64_t n_ignored = 0;      ///< files that are not images of a class, by name or place
   std::string first_ignored{};      ///< within the folder
+  std::uint64_t n_unreadable = 0;   ///< folders whose files would be ignored, but cannot be listed
+  std::string first_unreadable{};   ///< within the folder
   bool is_val_from_test = false;
 };
 

@@ -149,6 +149,11 @@ class ImagesSource final : public Source {
           "{} file{} not named as JPEG, PNG, PPM or PGM, or not in a class folder: {}{}", folder_.n_ignored,
           folder_.n_ignored == 1 ? "" : "s", folder_.first_ignored, folder_.n_ignored == 1 ? "" : ", ...")));
     }
+    if (folder_.n_unreadable > 0)
+      remarks.push_back(
+          warning(fmt::format("{} folder{} beside the images cannot be listed, so {} files are left out: {}",
+                              folder_.n_unreadable, folder_.n_unreadable == 1 ? "" : "s",
+                              folder_.n_unreadable == 1 ? "its" : "their", folder_.first_unreadable)));
     if (folder_.is_val_from_test)
       remarks.push_back(assumed("there is no folder val: the images of test are the split val"));
     doubt_class_names(remarks);

@@ -67,9 +67,10 @@ MatlabPair match_matlab(const io::Dimensions& x, const io::Dimensions& y) {
   constexpr std::array order{SamplesAlong::last, SamplesAlong::first};
   std::array<SamplesAlong, 2> of_x_order = order;
   if (x.size() > 2) std::reverse(of_x_order.begin(), of_x_order.end());
-  for (const SamplesAlong of_x : of_x_order)
-    for (const SamplesAlong of_y : order)
-      if (samples_along(x, of_x) == samples_along(y, of_y) && samples_along(x, of_x) > 0) return {of_x, of_y};
+  for (const std::uint64_t least : {2, 1})
+    for (const SamplesAlong of_x : of_x_order)
+      for (const SamplesAlong of_y : order)
+        if (samples_along(x, of_x) == samples_along(y, of_y) && samples_along(x, of_x) >= least) return {of_x, of_y};
   return {};
 }
 

@@ -20,8 +20,8 @@ void require_matlab_numbers(const io::Hdf5Dataset& dataset, const std::string& p
 /// Along which dimension of the file samples lie.
 enum class SamplesAlong { first, last };
 
-/// Those of x and y that give as many samples. Where both would: of a matrix what MATLAB shows as rows, the last in the
-/// file; of more dimensions what MATLAB shows last, as it keeps images.
+/// Those of x and y that give as many samples, a single one only where nothing else does. Where both would: of a matrix
+/// what MATLAB shows as rows, the last in the file; of more dimensions what MATLAB shows last, as it keeps images.
 struct MatlabPair {
   SamplesAlong x = SamplesAlong::last;
   SamplesAlong y = SamplesAlong::last;

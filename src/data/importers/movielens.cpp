@@ -2,8 +2,10 @@
 // "::", and u.data, between tabs.
 // Users and items are numbered from 0 on in the order of their original ids; ids.h5 keeps those, by number.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -27,7 +29,7 @@ struct Rating {
 };
 
 constexpr std::uint64_t ratings_together = 4096;
-constexpr std::string_view csv_header = "userId,movieId,rating";
+constexpr std::array<std::string_view, 4> csv_header{"userId", "movieId", "rating", "timestamp"};  // the last may lack
 constexpr const char* give_as_unpacked =
     "give ratings.csv of ml-latest, ratings.dat of ml-1m or u.data of ml-100k as it was unpacked";
 
@@ -83,10 +85,14 @@ class RatingParser {
   }
 
  private:
-  void check_header(std::string_view line) const {
-    if (line.substr(0, csv_header.size()) == csv_header) return;
+  void check_header(std::string_view line) {
+    const bool is_split = split_fields(line, ",", fields_);
+    const std::vector<std::string_view>& names = fields_.all;
+    const auto fits = std::min(names.size(), csv_header.size());
+    if (is_split && fits >= 3 && std::equal(names.begin(), names.end(), csv_header.begin(), csv_header.begin() + fits))
+      return;
     fail(fmt::format("first line {}", in_quotes(line)),
-         fmt::format("{},timestamp, or lines such as 1::1193::5::978300760", csv_header));
+         fmt::format("{}, or lines such as 1::1193::5::978300760", fmt::join(csv_header, ",")));
   }
 
   [[nodiscard]] std::int64_t id(std::size_t field, const char* what) const {
@@ -113,8 +119,10 @@ class RatingParser {
 
 class MovieLensSource final : public Source {
  public:
-  MovieLensSource(const std::string& path, SharedSpools* spools)
-      : spools_{take_spools(spools, 4, [&] { return collect(path); })}, ratings_{spools_[0]} {
+  MovieLensSource(const std::string& path, SharedSpools* spools, std::vector<Remark> remarks)
+      : spools_{take_spools(spools, 4, [&] { return collect(path); })},
+        ratings_{spools_[0]},
+        remarks_{std::move(remarks)} {
     spec_.x = {core::DType::int32, {2}};
     spec_.y = {core::DType::float32, {}};
     users_.load(spools_[1]);
@@ -157,8 +165,10 @@ class MovieLensSource final : public Source {
   }
 
   [[nodiscard]] std::vector<Remark> remarks() const override {
-    return {note(fmt::format("{} users and {} items, ratings from {} to {}", users_.by_number().size(),
-                             items_.by_number().size(), range_.least, range_.most))};
+    std::vector<Remark> remarks = remarks_;
+    remarks.push_back(note(fmt::format("{} users and {} items, ratings from {} to {}", users_.by_number().size(),
+                                       items_.by_number().size(), range_.least, range_.most)));
+    return remarks;
   }
 
  private:
@@ -189,15 +199,17 @@ class MovieLensSource final : public Source {
   Ids items_{};
   std::vector<Spool> spools_;
   const Spool& ratings_;
+  std::vector<Remark> remarks_;
   SetSpec spec_;
 };
 
-/// The file itself, or the one in the folder.
-std::string find_ratings(const std::string& path) {
-  if (is_file(path)) return path;
-  for (const char* name : {"ratings.csv", "ratings.dat", "u.data"}) {
-    if (is_there(fs::path{path} / name)) return (fs::path{path} / name).string();
-  }
+/// The file itself, or those in the folder.
+std::vector<std::string> find_ratings(const std::string& path) {
+  if (is_file(path)) return {path};
+  std::vector<std::string> found;
+  for (const char* name : {"ratings.csv", "ratings.dat", "u.data"})
+    if (is_there(fs::path{path} / name)) found.push_back((fs::path{path} / name).string());
+  if (!found.empty()) return found;
   core::fail_usage({.what = is_there(path) ? "no ratings in it" : "no such file or folder",
                     .where = path,
                     .expected = "ratings.csv, ratings.dat or u.data",
@@ -207,7 +219,12 @@ std::string find_ratings(const std::string& path) {
 }  // namespace
 
 std::unique_ptr<Source> open_movielens(const std::string& path, const ImportOptions& options) {
-  return std::make_unique<MovieLensSource>(find_ratings(path), options.spools);
+  const std::vector<std::string> files = find_ratings(path);
+  std::vector<Remark> remarks;
+  const auto name_of = [](const std::string& file) { return fs::path{file}.filename().string(); };
+  for (std::size_t i = 1; i < files.size(); ++i)
+    remarks.push_back(left_out(fmt::format("{}, as {} is read", name_of(files[i]), name_of(files.front()))));
+  return std::make_unique<MovieLensSource>(files.front(), options.spools, std::move(remarks));
 }
 
 }  // namespace lockstep::data

@@ -157,6 +157,17 @@ std::vector<std::string> names_in_folder(const fs::path& folder) {
   return names;
 }
 
+/// Readers differ in which of two they take.
+void refuse_twice(std::vector<std::string> names, const std::string& path) {
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice == names.end()) return;
+  core::fail_usage({.what = fmt::format("the archive has '{}{}' twice", *twice, array_ending),
+                    .where = path,
+                    .expected = "each array once",
+                    .fix = "write it again with numpy.savez"});
+}
+
 std::vector<PairNames> find_npz_pairs(const std::vector<std::string>& names, const ImportOptions& options,
                                       const std::string& path) {
   const auto has = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
@@ -187,6 +198,7 @@ std::unique_ptr<Source> open_archive(const Arrays& arrays, const std::string& pa
   const ZipArchive archive{path};
   std::vector<std::string> names;
   for (const std::string& member : archive.member_names()) add_name(names, member);
+  refuse_twice(names, path);
   const std::vector<PairNames> found = find_npz_pairs(names, options, path);
   std::vector<ArrayPair> pairs = open_pairs(found, [&](const std::string& name, bool is_label) {
     return arrays.open_member(archive, name + std::string{array_ending}, is_label);

@@ -16,7 +16,6 @@
 namespace lockstep::data {
 namespace {
 
-constexpr std::string_view npy_magic = "\x93NUMPY";
 constexpr std::uint64_t preamble_bytes = 8;  // npy_magic and version
 constexpr std::array<std::pair<std::string_view, core::DType>, 12> types{{{"b1", core::DType::uint8},
                                                                           {"i1", core::DType::int8},
@@ -41,6 +40,20 @@ std::string read_text(const Input& input, std::uint64_t offset, std::uint64_t n)
   std::string text(n, '\0');
   input.read_at(offset, std::as_writable_bytes(std::span{text}));
   return text;
+}
+
+[[noreturn]] void refuse_unlike_npy(const Input& input, std::string_view begin) {
+  if (begin.empty()) fail(input, 0, "an empty file", "an .npy file", "copy or write it again with numpy.save");
+  if (begin.starts_with("PK\x03\x04"))
+    fail(input, 0, "this is a zip archive, as numpy.savez writes", "an .npy file",
+         "rename the file, so that it ends in .npz");
+  if (begin.substr(0, npy_magic.size()) == npy_magic.substr(0, begin.size()))
+    fail(input, begin.size(), "a truncated .npy file: its header is missing", "an .npy file",
+         "copy or write it again with numpy.save");
+  std::vector<std::byte> head(std::min<std::uint64_t>(input.size(), known_format_bytes));
+  input.read_at(0, head);
+  refuse_other_format(head, input.name(), "an .npy file");
+  fail(input, 0, "not an .npy file", "\\x93NUMPY");
 }
 
 /// The Python literal of the header: a dictionary of strings, True or False, and tuples of numbers.
@@ -170,12 +183,8 @@ class HeaderParser {
 }  // namespace
 
 NpyHeader read_npy_header(const Input& input, bool may_be_words) {
-  if (input.size() < preamble_bytes || read_text(input, 0, npy_magic.size()) != npy_magic) {
-    std::vector<std::byte> head(std::min<std::uint64_t>(input.size(), known_format_bytes));
-    input.read_at(0, head);
-    refuse_other_format(head, input.name(), "an .npy file");
-    fail(input, 0, "not an .npy file", "\\x93NUMPY");
-  }
+  const std::string begin = read_text(input, 0, std::min<std::uint64_t>(input.size(), preamble_bytes));
+  if (begin.size() < preamble_bytes || !begin.starts_with(npy_magic)) refuse_unlike_npy(input, begin);
   const auto version = static_cast<unsigned char>(read_text(input, npy_magic.size(), 1).front());
   if (version < 1 || version > 3)
     fail(input, npy_magic.size(), fmt::format("format version {}", version), "version 1, 2 or 3");

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "core/dtype.hpp"
@@ -19,6 +20,7 @@ struct NpyHeader {
   std::uint64_t bytes = 0;  ///< where the data begins
 };
 
+inline constexpr std::string_view npy_magic = "\x93NUMPY";
 inline constexpr std::uint64_t longest_npy_text = 1 << 16;  ///< NumPy itself refuses above 10,000
 inline constexpr std::uint64_t longest_npy_header = 12 + longest_npy_text;
 

@@ -17,15 +17,10 @@ constexpr std::size_t longest_line = std::size_t{64} << 20;
 constexpr std::string_view blanks = " \t\r";
 constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
-std::string_view trim(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(blanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
-}
-
-/// The whole of `text` as a T, or why not. A plus sign is fine, as programs write it.
+/// The whole of `text` as a T, or why not. A plus sign is fine, as programs write it, and so are blanks around it.
 template <class T>
 std::errc parse_whole(std::string_view text, T& value) {
+  text = trim(text);
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc{} && end != text.data() + text.size()) return std::errc::invalid_argument;
@@ -41,6 +36,12 @@ std::string_view undouble(std::string_view field, std::string& text) {
 }
 
 }  // namespace
+
+std::string_view trim(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
 
 LineReader::LineReader(const std::string& path) : path_{path}, stream_{open_stream(path)} {
   refill();
@@ -70,7 +71,8 @@ std::optional<std::string_view> LineReader::next() {
     const auto line = next_raw();
     if (!line) return std::nullopt;
     if (++number_ == 1) check_line_ends(*line);
-    if (!trim(*line).empty()) return line->back() == '\r' ? line->substr(0, line->size() - 1) : *line;
+    if (line->find_first_not_of(" \r") != std::string_view::npos)
+      return line->back() == '\r' ? line->substr(0, line->size() - 1) : *line;
   }
 }
 
@@ -134,7 +136,7 @@ bool split_fields(std::string_view line, std::string_view separator, Fields& fie
       if (close == std::string_view::npos) return false;
       end = line.find(separator, close);
       if (!trim(line.substr(close + 1, end == std::string_view::npos ? end : end - close - 1)).empty()) return false;
-      field = undouble(trim(line.substr(open + 1, close - open - 1)), fields.undoubled);
+      field = undouble(line.substr(open + 1, close - open - 1), fields.undoubled);
     }
     fields.all.push_back(field);
     if (end == std::string_view::npos) return true;
@@ -162,6 +164,7 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
 bool is_rounded_whole(std::string_view text, float value) {
   constexpr float all_held_below = 1 << 24;
   if (!(std::abs(value) >= all_held_below) || std::isinf(value)) return false;
+  text = trim(text);
   const std::string_view digits = text.substr(std::min(text.find_first_not_of("+-0"), text.size()));
   if (digits.find_first_not_of("0123456789") == std::string_view::npos)
     return fmt::format("{:.0f}", std::abs(value)) != digits;

@@ -14,7 +14,11 @@
 
 namespace lockstep::data {
 
-/// The lines of a file, plain or gzip, that are not blank. They end in LF or CRLF; the last one may have no end.
+/// Without the blanks around it.
+[[nodiscard]] std::string_view trim(std::string_view text);
+
+/// The lines of a file, plain or gzip, that have more than spaces: those of tabs alone are empty fields. They end in LF
+/// or CRLF; the last one may have no end.
 class LineReader {
  public:
   /// A byte order mark of UTF-8 is skipped. core::Error (usage) for UTF-16.
@@ -52,10 +56,12 @@ struct Fields {
 };
 
 /// Cuts a line at every `separator` outside of double quotes; quotes and blanks around a field are taken off, and of
-/// two quotes in a quoted field one (RFC 4180). Returns false if a quote has no end or something follows it.
+/// two quotes in a quoted field one; blanks within quotes stay (RFC 4180). Returns false if a quote has no end or
+/// something follows it.
 [[nodiscard]] bool split_fields(std::string_view line, std::string_view separator, Fields& fields);
 
-/// Decimal, with an exponent, "nan" or "inf"; rounded once. Nothing if it is anything else or too large.
+/// Decimal, with an exponent, "nan" or "inf", with or without blanks around it; rounded once. Nothing if it is anything
+/// else or too large.
 [[nodiscard]] std::optional<float> parse_float(std::string_view text);
 [[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text);
 

@@ -46,7 +46,8 @@ std::uint16_t WordList::number(std::string_view word, const std::function<std::s
                       .expected = fmt::format("the name of a class, in UTF-8, one of at most {}", most_words),
                       .fix = fix});
   };
-  if (word.empty()) fail("an empty label", "give it a name, or leave the sample out");
+  if (word.find_first_not_of(' ') == std::string_view::npos)
+    fail("an empty label", "give it a name, or leave the sample out");
   if (!is_utf8(word)) fail("a label that is not UTF-8", "write the file in UTF-8");
   if (core::has_controls(word)) fail("a label with a control character", "correct it");
   std::string plain = composed(word);

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/error.hpp"
+#include "data/importers/npy_header.hpp"
 #include "runtime/interrupt.hpp"
 
 namespace lockstep::data {
@@ -18,7 +19,23 @@ constexpr std::uint64_t unpacked_together = std::uint64_t{1} << 18;
   core::fail_usage({.what = what,
                     .where = where,
                     .expected = "a complete zip archive, as numpy.savez writes",
-                    .fix = "write it again"});
+                    .fix = "copy or write it again"});
+}
+
+/// What is not a zip archive, or lacks the list of members at its end.
+void refuse_unlike_zip(const std::string& path, bool lacks_list) {
+  const io::File file{path};
+  std::string head(std::min<std::uint64_t>(file.size().value, npy_magic.size()), '\0');
+  file.read_at(0, std::as_writable_bytes(std::span{head}));
+  if (head == npy_magic)
+    core::fail_usage({.what = "this is one NumPy array (.npy)",
+                      .where = path,
+                      .expected = "a zip archive, as numpy.savez writes",
+                      .fix = "rename the file, so that it ends in .npy"});
+  if (head.starts_with("PK") && lacks_list)
+    fail_to_unpack("a truncated zip archive: the list of its members, at the end, is missing", path);
+  if (head.empty()) fail_to_unpack("an empty file, not a zip archive", path);
+  if (!head.starts_with("PK")) refuse_other_format(path, "a zip archive, as numpy.savez writes");
 }
 
 struct MemberPolicy {
@@ -39,7 +56,7 @@ ZipArchive::ZipArchive(const std::string& path) : path_{path} {
   zip_error_init_with_code(&error, code);
   const std::string reason = zip_error_strerror(&error);
   zip_error_fini(&error);
-  if (is_file(path)) refuse_other_format(path, "a zip archive, as numpy.savez writes");
+  if (is_file(path)) refuse_unlike_zip(path, code == ZIP_ER_NOZIP);
   fail_to_unpack(fmt::format("cannot be opened as a zip archive: {}", reason), path);
 }
 

@@ -17,6 +17,7 @@
 #include "data/write/doubts.hpp"
 #include "data/write/pack_pass.hpp"
 #include "data/write/pack_plan.hpp"
+#include "data/write/remaining.hpp"
 #include "io/digest.hpp"
 #include "io/hdf5.hpp"
 #include "runtime/session.hpp"
@@ -226,7 +227,7 @@ bool Packing::write_shards() {
     if (!pass(tasks)) return false;
     if (found_bad_.empty()) return true;
     const PackPlan before = *std::move(plan_);
-    leave_out(found_bad_);
+    runtime::together(world_, [&] { leave_out(found_bad_); });
     tasks = plan_->tasks_since(before, found_bad_);
   }
 }
@@ -255,6 +256,7 @@ void Packing::leave_out(std::vector<BadRecord> bad) {
   bad_.insert(bad_.end(), bad.begin(), bad.end());
   std::sort(bad_.begin(), bad_.end());
   plan_.emplace(job_.source.splits(), job_.options, job_.layout.shard_samples, bad_);
+  require_samples(*plan_, bad_);
 }
 
 // An error of `write` names the folder the user gave: the temporary one is gone when the message is read.
@@ -349,6 +351,7 @@ std::vector<Remark> Packing::remarks() {
     append({left_out(fmt::format("{} damaged sample{}, as --skip-bad asks; the first is number {} of {}", bad_.size(),
                                  bad_.size() == 1 ? "" : "s", bad_.front().index,
                                  job_.source.splits().at(bad_.front().split).name))});
+  append(remarks_on_lost_classes(job_.folder, make_manifest(), bad_));
   return remarks;
 }
 

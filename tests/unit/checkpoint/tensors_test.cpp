@@ -85,8 +85,9 @@ TEST(Tensors, ComeBackToTheBitInEveryFormat) {
 TEST(Tensors, WeightsAreLoadedFromEveryFormatAndStatesAreLeftOut) {
   const TemporaryFolder folder;
   const std::vector<TensorSpec> model{kept_specs[3], kept_specs[0], kept_specs[2]};
+  const auto fill_ones = [](std::size_t, std::span<float> values) { std::ranges::fill(values, 1.0F); };
   for (const std::string& name : kept_files) {
-    save_as(folder / name);
+    find_format(folder / name, "--out")(folder / name, kept_info, kept_specs, fill_ones, "--out");
     std::vector<std::size_t> sizes;
     const auto take = [&](std::size_t, std::span<const float> values) { sizes.push_back(values.size()); };
     load_weights(runtime::Communicator::alone(), folder / name, "mine", model, take, "--init-from");
@@ -177,8 +178,41 @@ TEST(Tensors, AHeaderOfAnyLengthIsRefusedBeforeItIsRead) {
     expect_error([&] { static_cast<void>(open_file(folder / "w.safetensors")); }, ExitCode::usage,
                  {"its header claims"});
   }
+}
+
+TEST(Tensors, AFileWithoutATensorIsRefused) {
+  const TemporaryFolder folder;
   put(folder / "w.safetensors", std::string{"\x02\0\0\0\0\0\0\0", 8} + "{}");
-  EXPECT_TRUE(open_file(folder / "w.safetensors").tensors.empty());
+  put(folder / "w.npz", "PK\x05\x06" + std::string(18, '\0'));
+  io::Hdf5File::create(folder / "w.h5").close();
+  for (const char* name : {"w.safetensors", "w.npz", "w.h5"})
+    expect_error([&] { static_cast<void>(open_file(folder / name)); }, ExitCode::usage,
+                 {name, "holds no tensors", "--init-from", "fix: "});
+  put(folder / "w.h5", "");
+  expect_error([&] { static_cast<void>(open_file(folder / "w.h5")); }, ExitCode::usage, {"w.h5' is an empty file"});
+}
+
+/// The name of a member, which has no bytes, in an archive that nothing else is in.
+std::string archive_of(const std::string& member) {
+  const std::string n{static_cast<char>(member.size())}, zeros(40, '\0');
+  const std::string local = "PK\x03\x04\x14" + zeros.substr(0, 21) + n + zeros.substr(0, 3) + member;
+  const std::string central =
+      "PK\x01\x02\x14" + zeros.substr(0, 1) + "\x14" + zeros.substr(0, 21) + n + zeros.substr(0, 17) + member;
+  const std::string end = "PK\x05\x06" + zeros.substr(0, 4) + std::string{"\1\0\1\0", 4} +
+                          static_cast<char>(central.size()) + zeros.substr(0, 3) + static_cast<char>(local.size()) +
+                          zeros.substr(0, 5);
+  return local + central + end;
+}
+
+TEST(Tensors, AFileOfTorchSaveNamesTheConversion) {
+  const TemporaryFolder folder;
+  for (const std::string& file :
+       {archive_of("archive/data.pkl"), archive_of("data.pkl"), std::string{"\x80\x02\x8a\nl"}}) {
+    put(folder / "w.pt", file);
+    expect_error([&] { static_cast<void>(open_file(folder / "w.pt")); }, ExitCode::usage,
+                 {"w.pt' is a Python pickle, as torch.save writes", "--init-from",
+                  "safetensors.torch.save_file(model.state_dict(), "});
+  }
 }
 
 // A byte that is another, or a missing end.

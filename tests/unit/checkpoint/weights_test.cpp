@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "io/hdf5.hpp"
 #include "unit/io/temporary_folder.hpp"
@@ -212,11 +213,25 @@ TEST(Weights, RefuseWhatIsNoFileOfWeights) {
   expect_error([&] { load(folder / "text.h5"); }, ExitCode::usage,
                {"is not an HDF5, .npz or .safetensors file", "--init-from"});
   put(folder / "empty.h5", "");
-  expect_error([&] { load(folder / "empty.h5"); }, ExitCode::usage, {"is not an HDF5, .npz or .safetensors file"});
+  expect_error([&] { load(folder / "empty.h5"); }, ExitCode::usage, {"is an empty file", "--init-from"});
   io::Hdf5File shard = io::Hdf5File::create(folder / "shard.h5");
   shard.set_attribute("lockstep_format", std::string{"shard"});
   shard.close();
   expect_error([&] { load(folder / "shard.h5"); }, ExitCode::usage, {"is a Lockstep shard"});
+}
+
+TEST(Weights, RefuseValuesThatAreNotFinite) {
+  const TemporaryFolder folder;
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    const auto fill_bad = [&](std::size_t i, std::span<float> values) {
+      fill(i, values);
+      if (i == 2) values[1] = values[3] = bad;
+    };
+    save_weights(folder / "w.h5", {.model = "mine"}, specs, fill_bad, "--save-weights");
+    expect_error([&] { load(folder / "w.h5"); }, ExitCode::usage,
+                 {"has 2 of 4 values of layer1.0.bn1.running_mean that are not finite, the first of them number 1",
+                  "--init-from", "earlier step"});
+  }
 }
 
 TEST(Weights, RefuseAVersionOfTheFuture) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "unit/core/thrown.hpp"
 #include "unit/io/temporary_folder.hpp"
 
 namespace lockstep::core {
@@ -183,13 +184,22 @@ TEST(PendingFolder, RefusesAnExistingNameUnlessItReplaces) {
   const TemporaryFolder folder;
   fs::create_directory(folder / "out");
   const auto make = [&](const OldFiles& old_files) { PendingFolder{folder / "out", old_files, "--out"}; };
-  expect_error([&] { make(std::nullopt); }, ExitCode::usage, {"out' exists", "--out"});
+  expect_error([&] { make(std::nullopt); }, ExitCode::usage, {"out' exists", "--out", "--force replaces a set"});
+  const auto error = core::thrown_by([&] { PendingFolder{folder / "out", std::nullopt, "--run-dir"}; });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->problem().fix, "choose another name, or remove it") << "--run-dir knows no --force";
   EXPECT_NO_THROW(make(OldFiles{std::in_place}));
   fs::remove(folder / "out");
   put(folder / "out", "a file");
-  expect_error([&] { make(std::nullopt); }, ExitCode::usage, {"out' exists", "--out"});
-  expect_error([&] { make(OldFiles{std::in_place}); }, ExitCode::usage, {"not a folder", "--out"});
-  EXPECT_EQ(get(folder / "out"), "a file");
+  for (const OldFiles& old_files : {OldFiles{}, OldFiles{std::in_place}}) {
+    expect_error([&] { make(old_files); }, ExitCode::usage,
+                 {"not a folder", "--out", "fix: choose another name, or remove"});
+    EXPECT_EQ(get(folder / "out"), "a file");
+  }
+  fs::remove(folder / "out");
+  fs::create_symlink("nowhere", folder / "out");
+  for (const OldFiles& old_files : {OldFiles{}, OldFiles{std::in_place}})
+    expect_error([&] { make(old_files); }, ExitCode::usage, {"a link that leads nowhere", "fix: choose another name"});
 }
 
 TEST(PendingFolder, ReplacesOnlyWhenCommitted) {

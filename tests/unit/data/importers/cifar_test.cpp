@@ -83,6 +83,21 @@ TEST_F(CifarTest, ReadsBatchesInTheirOrderAsPixels) {
                                             warning("data_batch_5.bin does not exist and is left out")}));
 }
 
+TEST_F(CifarTest, NamesTheCopyThatItDoesNotRead) {
+  const auto is_last = [&](const std::string& text) {
+    const std::vector<Remark> remarks = open_cifar10(folder_.string(), {})->remarks();
+    return !remarks.empty() && remarks.back() == left_out(text);
+  };
+  write("cifar-10-batches-py/test_batch", "");
+  write("cifar-10-batches-bin/test_batch.bin", record("\4", 40));
+  EXPECT_TRUE(
+      is_last("a second copy of the set (cifar-10-batches-py/test_batch, ...), as "
+              "cifar-10-batches-bin/test_batch.bin is read"));
+  write("data_batch_2.bin", record("\4", 40));
+  EXPECT_TRUE(is_last("a second copy of the set (cifar-10-batches-py/test_batch, ...), as data_batch_2.bin is read"));
+  EXPECT_EQ(open_cifar10(folder_.string(), {})->splits()[0].name, "train");
+}
+
 TEST_F(CifarTest, ReadsMoreThanOnePiece) {
   std::string batch;
   for (int i = 0; i < 600; ++i) batch += record(std::string(1, static_cast<char>(i % 10)), i);

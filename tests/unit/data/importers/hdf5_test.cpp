@@ -55,6 +55,21 @@ TEST_F(Hdf5ImportTest, TakesOtherNames) {
       3);
 }
 
+/// Adds y of three texts of four bytes each.
+void add_fixed_texts(const std::string& file, const std::string& texts, H5T_str_t padding) {
+  const hid_t id = H5Fopen(file.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), type = H5Tcopy(H5T_C_S1);
+  const hsize_t n = 3;
+  EXPECT_GE(H5Tset_size(type, texts.size() / n), 0);
+  EXPECT_GE(H5Tset_strpad(type, padding), 0);
+  const hid_t space = H5Screate_simple(1, &n, nullptr);
+  const hid_t dataset = H5Dcreate2(id, "y", type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  EXPECT_GE(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, texts.data()), 0);
+  H5Dclose(dataset);
+  H5Sclose(space);
+  H5Tclose(type);
+  H5Fclose(id);
+}
+
 /// Adds texts as foreign programs write them: of variable length if `length` is 0.
 void add_texts(const std::string& file, const char* name, std::vector<const char*> texts, std::size_t length,
                H5T_str_t padding = H5T_STR_NULLPAD) {
@@ -101,6 +116,47 @@ TEST_F(Hdf5ImportTest, TakesWordsAsClasses) {
   const std::string long_words = write_hdf5({x_});
   add_texts(long_words, "y", {"wasp", "ant", "wasp"}, 70000);
   expect_usage([&] { open_hdf5(long_words, {}); }, {"texts of 70000 bytes", "/y"});
+}
+
+TEST_F(Hdf5ImportTest, WordsWithAZeroWithinAreNotMerged) {
+  const std::string file = write_hdf5({x_});
+  add_fixed_texts(file, std::string{"a\0b\0a\0c\0d\0\0\0", 12}, H5T_STR_NULLPAD);
+  expect_usage([&] { open_hdf5(file, {}); }, {"control character", "/y, row 0"});
+  const std::string ended = write_hdf5({x_});
+  add_fixed_texts(ended, std::string{"a\0b\0a\0c\0d\0\0\0", 12}, H5T_STR_NULLTERM);
+  EXPECT_EQ(open_hdf5(ended, {})->spec().classes, (std::vector<std::string>{"a", "d"})) << "what follows is no text";
+}
+
+/// y of one byte, whose values have names.
+void add_enumeration(const std::string& file, const std::vector<std::pair<std::string, std::uint8_t>>& members,
+                     const std::string& values) {
+  const hid_t id = H5Fopen(file.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), type = H5Tenum_create(H5T_STD_U8LE);
+  for (const auto& [name, value] : members) EXPECT_GE(H5Tenum_insert(type, name.c_str(), &value), 0);
+  const hsize_t n = values.size();
+  const hid_t space = H5Screate_simple(1, &n, nullptr);
+  const hid_t dataset = H5Dcreate2(id, "y", type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  EXPECT_GE(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
+  H5Dclose(dataset);
+  H5Sclose(space);
+  H5Tclose(type);
+  H5Fclose(id);
+}
+
+TEST_F(Hdf5ImportTest, AnEnumerationIsBoolOnlyIfItSaysSo) {
+  const std::string of_bool = write_hdf5({x_});
+  add_enumeration(of_bool, {{"FALSE", 0}, {"TRUE", 1}}, {"\1\0\1", 3});
+  EXPECT_EQ(values<std::uint8_t>(read_split(*open_hdf5(of_bool, {})).y), (std::vector<std::uint8_t>{1, 0, 1}));
+  const std::vector<std::vector<std::pair<std::string, std::uint8_t>>> others{
+      {{"CAT", 3}, {"DOG", 7}}, {{"FALSE", 1}, {"TRUE", 0}}, {{"FALSE", 0}, {"TRUE", 2}}, {{"NO", 0}, {"YES", 1}}};
+  for (const auto& members : others) {
+    const std::string file = write_hdf5({x_});
+    add_enumeration(file, members, {"\1\0\1", 3});
+    const std::string shown = "enumerated elements of 1 byte (" + members[0].first + ", " + members[1].first + ")";
+    expect_usage([&] { open_hdf5(file, {}); }, {shown.c_str(), "/y", "plain numbers"});
+  }
+  const std::string long_list = write_hdf5({x_});
+  add_enumeration(long_list, {{"a", 0}, {"b\033[31m", 1}, {"c", 2}, {"d", 3}}, {"\1\0\1", 3});
+  expect_usage([&] { open_hdf5(long_list, {}); }, {"(a, b\\x1b[31m, c, ...)"});
 }
 
 TEST_F(Hdf5ImportTest, NamesDataSetAndLength) {
@@ -232,6 +288,26 @@ TEST_F(Hdf5ImportTest, TurnsMatlabsArraysRound) {
   EXPECT_EQ(open_hdf5(write_matlab(path("m.mat"), {x, floats}), {})->remarks().back(),
             assumed("labels: float64, all of them whole numbers up to 2, kept as numbers; for classes, store them as "
                     "integers"));
+}
+
+TEST_F(Hdf5ImportTest, TakesASingleSampleOfMatlabOnlyWhereNothingElseFits) {
+  struct Shapes {
+    io::Dimensions x, y;
+    std::vector<std::uint64_t> sample;
+    std::uint64_t n;
+  };
+  for (const Shapes& c :
+       {Shapes{{1, 4}, {1, 4}, {1}, 4}, Shapes{{1, 4}, {4, 1}, {1}, 4}, Shapes{{4, 1}, {1, 4}, {1}, 4},
+        Shapes{{1, 4}, {1, 1}, {4}, 1}, Shapes{{4, 4}, {1, 4}, {4}, 4}}) {
+    const auto bytes_of = [](const io::Dimensions& d) { return std::string(d[0] * d[1], '\1'); };
+    const auto source = open_hdf5(
+        write_matlab(path("m.mat"),
+                     {{"x", core::DType::uint8, c.x, bytes_of(c.x)}, {"y", core::DType::uint8, c.y, bytes_of(c.y)}},
+                     "uint8"),
+        {});
+    EXPECT_EQ(source->splits()[0].n_samples, c.n);
+    EXPECT_EQ(source->spec().x.shape, c.sample);
+  }
 }
 
 // Julia and R write the same without MATLAB's head.

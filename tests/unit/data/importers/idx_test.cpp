@@ -56,6 +56,18 @@ TEST_F(IdxTest, FindsGzipAndPointsAndEitherPair) {
   expect_random_access(*source);
 }
 
+TEST_F(IdxTest, NamesTheFilesThatItDoesNotRead) {
+  write("train-images-idx3-ubyte", images(2));
+  write_gzip("train-images.idx3-ubyte.gz", images(3));
+  write_gzip("train-images-idx3-ubyte.gz", images(3));
+  write("train-labels-idx1-ubyte", labels({9, 0}));
+  const auto source = open();
+  EXPECT_EQ(source->splits()[0].n_samples, 2);
+  ASSERT_EQ(source->remarks().size(), 3);
+  EXPECT_EQ(source->remarks()[0], left_out("train-images-idx3-ubyte.gz, as train-images-idx3-ubyte is read"));
+  EXPECT_EQ(source->remarks()[1], left_out("train-images.idx3-ubyte.gz, as train-images-idx3-ubyte is read"));
+}
+
 TEST_F(IdxTest, FindsWhereTorchvisionPutsThem) {
   expect_usage([&] { open(); }, {"no IDX files"});
   for (const char* set : {"MNIST", "FashionMNIST"}) {

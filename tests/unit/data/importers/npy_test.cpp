@@ -317,7 +317,7 @@ TEST_F(NpyTest, RefusesWhatItCannotStore) {
   expect(npy("<f4", "(99999999999999999999,)", data), {"damaged header", "2^64"});
   expect("\x93NUMPY\4" + std::string(20, '\0'), {"format version 4", "byte 6"});
   expect("\x93NUMPX", {"not an .npy file"});
-  expect("", {"not an .npy file"});
+  expect("", {"an empty file"});
   expect(x_.substr(0, 40), {"x.npy", "ends after 40 bytes"});
   expect("\x93NUMPY\2" + std::string(1, '\0') + "\xff\xff\xff\xff", {"a header of 4294967295 bytes"});
 }
@@ -336,7 +336,9 @@ TEST_F(NpyTest, RefusesDamagedHeaders) {
 
 TEST_F(NpyTest, RefusesDamagedArchives) {
   expect_usage([&] { open_npy(path("none"), {}); }, {"none", "No such file"});
-  expect_usage([&] { open_npy(write("x.npz", x_), {}); }, {"x.npz", "zip archive"});
+  expect_usage([&] { open_npy(write("x.npz", x_), {}); },
+               {"x.npz", "this is one NumPy array", "rename the file, so that it ends in .npy"});
+  expect_usage([&] { open_npy(write("x.npz", ""), {}); }, {"x.npz", "an empty file"});
   expect_usage(
       [&] {
         open_npy(write_npz({{"a.npy", x_}}, ZIP_CM_STORE), {});
@@ -350,7 +352,29 @@ TEST_F(NpyTest, RefusesDamagedArchives) {
   write("a.npz", flipped);
   expect_usage([&] { open_npy(file, {}); }, {"a.npz, member x.npy", "is damaged"});
   write("a.npz", flipped.substr(0, flipped.size() / 2));
-  expect_usage([&] { open_npy(file, {}); }, {"a.npz", "zip archive"});
+  expect_usage([&] { open_npy(file, {}); }, {"a.npz", "a truncated zip archive", "copy or write it again"});
+}
+
+TEST_F(NpyTest, RefusesAnArrayThatIsInTheArchiveTwice) {
+  const std::string file = write_npz({{"x.npy", x_}, {"z.npy", x_}, {"y.npy", y_}}, ZIP_CM_STORE);
+  std::string twice = content(file);
+  for (std::size_t at = 0; (at = twice.find("z.npy", at)) != std::string::npos;) twice[at] = 'x';
+  write("a.npz", twice);
+  expect_usage([&] { open_npy(file, {}); }, {"a.npz", "the archive has 'x.npy' twice"});
+}
+
+TEST_F(NpyTest, SaysThatAFileIsTruncatedOrOfAnotherEnding) {
+  write("y.npy", y_);
+  const std::string archive = content(write_npz({{"x.npy", x_}}, ZIP_CM_STORE));
+  std::filesystem::remove(path("a.npz"));
+  const auto expect = [&](const std::string& x, std::initializer_list<const char*> words) {
+    write("x.npy", x);
+    expect_usage([&] { open(); }, words);
+  };
+  for (const std::size_t size : {1, 5, 6, 7}) expect(x_.substr(0, size), {"x.npy", "a truncated .npy file"});
+  for (const std::size_t size : {8, 9, 20, 130}) expect(x_.substr(0, size), {"x.npy", "truncated"});
+  expect("", {"x.npy", "an empty file"});
+  expect(archive, {"x.npy", "this is a zip archive", "rename the file, so that it ends in .npz"});
 }
 
 }  // namespace

@@ -124,7 +124,7 @@ TEST_F(CsvTest, TakesNamesInOneFormOfUnicode) {
   EXPECT_EQ(values<std::uint8_t>(read_split(*source).y), (std::vector<std::uint8_t>{1, 1, 0}));
   EXPECT_TRUE(
       says(*source, Remark::Kind::changed, "1 label in another form of Unicode is converted to the composed form"));
-  expect_usage([&] { open("\xc3\xa9,b,e\xcc\x81\n1,2,3\n"); }, {"2 columns are called '\xc3\xa9': 0, 2"});
+  expect_usage([&] { open("\xc3\xa9,b,e\xcc\x81\n1,2,3\n"); }, {"2 columns are called '\xc3\xa9': #0, #2"});
 }
 
 TEST_F(CsvTest, TakesTwoQuotesInAQuotedFieldForOne) {
@@ -132,6 +132,22 @@ TEST_F(CsvTest, TakesTwoQuotesInAQuotedFieldForOne) {
   EXPECT_EQ(source->spec().classes, (std::vector<std::string>{"\"", "Doe \"JD\" Jane", "a, b"}));
   EXPECT_EQ(values<std::uint8_t>(read_split(*source).y), (std::vector<std::uint8_t>{1, 0, 2}));
   EXPECT_NO_THROW(open("a,\"the \"\"y\"\"\"\n1,2\n", {.y_column = "the \"y\""}));
+}
+
+TEST_F(CsvTest, KeepsBlanksWithinQuotes) {
+  const auto source = open("\" a\",b\n\" 1\",\" cat\"\n2 ,cat\n\"3 \",\"cat \"\n");
+  EXPECT_EQ(source->spec().classes, (std::vector<std::string>{" cat", "cat", "cat "}));
+  EXPECT_EQ(values<float>(read_split(*source).x), (Floats{1, 2, 3})) << "blanks around a number say nothing";
+  EXPECT_NO_THROW(open("\" a\",b\n1,2\n", {.y_column = "a"})) << "nor do those around a name";
+  expect_usage([&] { open("a,b\n1,x\n2,\"  \"\n"); }, {"an empty label", "line 3"});
+}
+
+TEST_F(CsvTest, ALineOfSeparatorsHasEmptyFields) {
+  for (const std::string separator : {",", "\t", ";"}) {
+    std::string text = "a,b,y\n1,2,0\n,,\n3,4,1\n";
+    for (std::size_t at = 0; (at = text.find(',', at)) != std::string::npos; ++at) text[at] = separator[0];
+    expect_usage([&] { open(text); }, {"'' is not a number", "line 3, column 0 (a)"});
+  }
 }
 
 TEST_F(CsvTest, RefusesUtf16) {
@@ -245,7 +261,7 @@ TEST_F(CsvTest, LeavesOutRowNumbersWithoutAName) {
   for (const Table& c :
        {Table{",a,b,label\n0,5,6,0\n1,7,8,1\n",
               {5, 6, 7, 8},
-              "column 0 (no name): it numbers the 2 rows from 0 on; --x-columns 0-2 "},
+              "column 0 (no name): it numbers the 2 rows from 0 on; --x-columns '#0-#2' "},
         Table{"Unnamed: 0,a,label\n0,5,0\n1,7,1\n", {5, 7}, "column 0 (Unnamed: 0): it numbers the 2 rows from 0 on"},
         Table{"\"\",\"a\",\"label\"\n\"1\",5,0\n\"2\",7,1\n\"3\",9,1\n", {5, 7, 9}, "the 3 rows from 1 on"},
         Table{"a,,label\n5,0,0\n7,1,1\n", {5, 7}, "column 1 (no name)"},
@@ -265,7 +281,7 @@ TEST_F(CsvTest, LeavesOutRowNumbersWithoutAName) {
     EXPECT_TRUE(
         says(*source, Remark::Kind::warning, "column 0 (no name) is taken as a feature, though it has no name"));
   }
-  expect_usage([&] { open(",label\n0,5\n1,7\n"); }, {"the only column of x numbers the rows", "--x-columns 0"});
+  expect_usage([&] { open(",label\n0,5\n1,7\n"); }, {"the only column of x numbers the rows", "--x-columns '#0'"});
 }
 
 TEST_F(CsvTest, DoubtsNamedColumnsThatNumberTheRows) {
@@ -282,7 +298,7 @@ TEST_F(CsvTest, TellsColumnsOfOneNameApartByNumberOnly) {
   const std::string text = "label,a,label\n7,1.5,3\n8,2.5,4\n";
   for (const char* y : {"label", "", "2"})
     expect_usage([&] { open(text, {.y_column = y}); },
-                 {"2 columns are called 'label': 0, 2", "--x-columns 0-1 --y-column 2"});
+                 {"2 columns are called 'label': #0, #2", "--x-columns '#0-#1' --y-column '#2'"});
   expect_usage([&] { open(text, {.x_columns = "label", .y_column = "2"}); }, {"called 'label'", "--x-columns"});
   expect_usage([&] { open(text, {.x_columns = "1"}); }, {"called 'label'", "the first line"});
   const auto source = open(text, {.x_columns = "0-1", .y_column = "2", .no_classes = true});

@@ -1,0 +1,95 @@
+#include "data/importers/image_folder.hpp"
+
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "unit/data/importers/fixture.hpp"
+
+namespace lockstep::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Takes from this thread, or gives back, the power of root over files of any mode.
+void rule_over_files(bool does) {
+  constexpr std::uint32_t powers = 1U << CAP_DAC_OVERRIDE | 1U << CAP_DAC_READ_SEARCH;
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  std::array<__user_cap_data_struct, 2> data{};
+  ASSERT_EQ(syscall(SYS_capget, &header, data.data()), 0);
+  data[0].effective = does ? data[0].effective | (powers & data[0].permitted) : data[0].effective & ~powers;
+  ASSERT_EQ(syscall(SYS_capset, &header, data.data()), 0);
+}
+
+/// While it lives, the folder cannot be listed, not even by root.
+class Unreadable {
+ public:
+  explicit Unreadable(std::string path) : path_{std::move(path)} {
+    fs::permissions(path_, fs::perms::none);
+    rule_over_files(false);
+  }
+  ~Unreadable() {
+    rule_over_files(true);
+    fs::permissions(path_, fs::perms::owner_all);
+  }
+  Unreadable(const Unreadable&) = delete;
+  Unreadable& operator=(const Unreadable&) = delete;
+
+ private:
+  std::string path_;
+};
+
+class ImageFolderScan : public ImporterTest {
+ protected:
+  ImageFolderScan() {
+    for (const char* file : {"train/a/1.png", "val/a/2.png", "test/a/3.png", "other/4.png", "other/deep/5.png"})
+      write(file, "");
+  }
+  [[nodiscard]] ImageFolder scan() const { return scan_image_folder(folder_.string()); }
+};
+
+TEST_F(ImageFolderScan, AFolderThatCannotBeListedIsRefused) {
+  for (const char* name : {"", "train", "val", "test", "train/a", "test/a"}) {
+    const Unreadable locked{path(name)};
+    expect_usage([&] { static_cast<void>(scan()); }, {"cannot list the folder", name, "chmod u+rx"});
+  }
+  fs::remove_all(path("val"));
+  const Unreadable locked{path("test")};
+  expect_usage([&] { static_cast<void>(scan()); }, {"cannot list the folder", "/test", "chmod u+rx"});
+}
+
+TEST_F(ImageFolderScan, AFolderBesideTheImagesThatCannotBeListedIsNamed) {
+  EXPECT_EQ(scan().n_ignored, 2U);
+  EXPECT_EQ(scan().n_unreadable, 0U);
+  const Unreadable locked{path("other/deep")};
+  EXPECT_EQ(scan().n_ignored, 1U);
+  EXPECT_EQ(scan().n_unreadable, 1U);
+  EXPECT_EQ(scan().first_unreadable, "other/deep");
+  const auto source = open_images(folder_.string(), {.keep_encoded = true});
+  ASSERT_EQ(source->remarks().size(), 2U);
+  EXPECT_EQ(source->remarks()[1],
+            warning("1 folder beside the images cannot be listed, so its files are left out: other/deep"));
+}
+
+TEST_F(ImageFolderScan, FilesBesideTheImagesOfAnnotationsAreCounted) {
+  for (const char* file : {"val/images/6.png", "val/n1/7.png", "val/8.png", "val/notes.txt"}) write(file, "");
+  write("val/val_annotations.txt", "6.png\ta\n");
+  const ImageFolder found = scan();
+  EXPECT_EQ(found.splits.at(1).size(), 1U);
+  EXPECT_EQ(found.n_ignored, 6U) << "val/a/2.png, 7.png, 8.png, notes.txt, and two of other";
+  EXPECT_EQ(found.first_ignored, "other/4.png");
+}
+
+// As a copy from macOS has it: names of classes are composed, those of folders are not.
+TEST_F(ImageFolderScan, ATestIsFoundWhateverItsFormOfUnicode) {
+  for (const std::string split : {"train", "val", "test"}) {
+    fs::remove_all(folder_ / split);
+    if (split != "val") write(split + "/cafe\xcc\x81/1.png", "");
+  }
+  EXPECT_EQ(scan().splits.size(), 2U);
+}
+
+}  // namespace
+}  // namespace lockstep::data
