@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
