@@ -69,21 +69,7 @@ struct Flags::State {
   std::vector<std::string> typed_words{};
 
   void distribute();
-  void refuse_repetition() const;
 };
-
-// Which of two values is meant nobody knows; a long line of a job script hides the first.
-void Flags::State::refuse_repetition() const {
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->count() < 2) continue;
-    const bool is_long = !option->get_lnames().empty();
-    const std::string flag = is_long ? "--" + option->get_lnames().front() : "-" + option->get_snames().front();
-    fail_usage({.what = flag + " is given twice",
-                .where = flag,
-                .expected = "each flag once, by one of its names",
-                .fix = "leave out all but one"});
-  }
-}
 
 void Flags::State::distribute() {
   const std::size_t n_required = places.size() + least_rest;
@@ -168,7 +154,6 @@ void Flags::parse(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& error) {
     fail_usage({.what = reword(error.what()), .where = "", .expected = "", .fix = "--help lists all flags"});
   }
-  state_->refuse_repetition();
   state_->typed_words.clear();
   for (const std::string& extra : state_->app.remaining()) {
     if (!extra.starts_with('-') || extra == "-") {

@@ -59,7 +59,7 @@ class Flags {
   Flags& operator=(const Flags&) = delete;
 
   /// `flag` is "--name", "-n,--name" or, with another name that messages do not use, "-n,--name,--other"; `on_value`
-  /// may throw Error. A flag that is typed twice is refused.
+  /// may throw Error. The last of several occurrences counts.
   void value(const std::string& flag, OnValue on_value);
   void text(const std::string& flag, std::string& target);
   void toggle(const std::string& flag, bool& target);

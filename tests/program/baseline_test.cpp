@@ -15,10 +15,7 @@ using support::reduce_all_on;
 using Json = nlohmann::json;
 
 /// Cores that never move: each visit counts.
-std::string small_with(const std::string& sizes, const std::string& n_iterations) {
-  return sizes + " -f 4 --algorithm ring,shm -n " + n_iterations + " --visits 5 --inject move:1000000 ";
-}
-const std::string small = small_with("-b 8 -e 32", "2");
+const std::string small = "-b 8 -e 32 -f 4 --algorithm ring,shm -n 2 --visits 5 --inject move:1000000 ";
 /// Made-up files have these times, in microseconds: whatever is measured is slower, or faster.
 constexpr double no_time = 1e-9, long_time = 1e9;
 
@@ -78,7 +75,7 @@ TEST_F(Baseline, WhatIsSlowerFailsAndIsNamed) {
 
 TEST_F(Baseline, NamesSizesOfOneSideOnly) {
   for (const std::string name : {"a.json", "b.json"}) make(name, long_time);
-  expect_told(compared(small_with("-b 32 -e 128", "2") + "--baseline a.json,b.json"), 0,
+  expect_told(compared(small + "-b 32 -e 128 --baseline a.json,b.json"), 0,
               {"# now (1 launch) against a.json, b.json (2 launches)",
                "# not measured now: ring float32 sum at 8 B; shm float32 sum at 8 B\n",
                "# not in the baseline: ring float32 sum at 128 B; shm float32 sum at 128 B\n"});
@@ -98,7 +95,7 @@ TEST_F(Baseline, FilesAreComparedWithoutMeasuring) {
 
 TEST_F(Baseline, WhatTimeIsUpBeforeDoesNotPass) {
   make("before.json", long_time);
-  expect_told(compared(small_with("-b 8 -e 32", "20000") + "--max-time 1ms --baseline before.json --junit cut.xml"), 1,
+  expect_told(compared(small + "-n 20000 --max-time 1ms --baseline before.json --junit cut.xml"), 1,
               {"# Regression           : UNFINISHED: the run ended before ", " of 4 rows\n"});
   EXPECT_TRUE(has(support::files_here()["./cut.xml"], "type=\"unfinished\""));
 }

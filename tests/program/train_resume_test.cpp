@@ -17,15 +17,12 @@ using support::files_here;
 using support::has;
 using support::lockstep_on;
 
-/// 16 steps an epoch; without checkpoints, unless `flags` have --save-every.
-std::string toy(const std::string& flags) {
-  return "train toy --synthetic-samples 512 --digest " +
-         std::string{has(flags, "--save-every") ? "" : "--save-every 0 "} + flags;
-}
+/// 16 steps an epoch.
+const std::string toy = "train toy --synthetic-samples 512 --save-every 0 --digest ";
 
 class TrainResume : public support::InFolder {
  protected:
-  static Ended trained(const std::string& flags) { return support::expect_done(lockstep_on, toy(flags)); }
+  static Ended trained(const std::string& flags) { return support::expect_done(lockstep_on, toy + flags); }
   static std::string file(const std::string& path) { return files_here()["./" + path]; }
   /// Ends after step 21, with checkpoints of that and of step 20.
   static void make_part() { trained("--max-steps 21 --save-every '320 samples' --keep 2 --run-dir part"); }
@@ -41,7 +38,8 @@ TEST_F(TrainResume, RefusesWhatItCannotGoOnFrom) {
   make_part();
   trained("--epochs 1 --run-dir whole");
   trained("--epochs 4 --schedule cosine --save-every 1 --run-dir cosine");
-  expect_told(lockstep_on(support::words_of(toy("--lr 1e30 --run-dir bad"))), 1, {"--replay bad/bad-step-000000003\n"});
+  expect_told(lockstep_on(support::words_of(toy + "--lr 1e30 --run-dir bad")), 1,
+              {"--replay bad/bad-step-000000003\n"});
 
   const std::string part = "checkpoint 'part/checkpoints/step-000000021' comes from another recipe: ";
   const support::Refused table[] = {
@@ -64,7 +62,7 @@ TEST_F(TrainResume, RefusesWhatItCannotGoOnFrom) {
       {"--resume bad/bad-step-000000003 --run-dir other", {"is kept to replay a bad step, not to resume from"}},
   };
   for (support::Refused refused : table) {
-    refused.line = toy(refused.line);
+    refused.line.insert(0, toy);
     refused.says.push_back("fix: ");
     expect_refused(lockstep_on, refused);
   }
@@ -120,7 +118,7 @@ TEST_F(TrainResume, AutoBeginsWhereNothingIsAndIsThroughWhereAllIs) {
   fs::create_directory("never");
   const std::string whole = trained("--epochs 3 --run-dir never").line("digest");
   EXPECT_FALSE(whole.empty());
-  expect_refused(lockstep_on, {toy("--epochs 3 --run-dir never"), {"'never' holds another run"}});
+  expect_refused(lockstep_on, {toy + "--epochs 3 --run-dir never", {"'never' holds another run"}});
 
   EXPECT_EQ(trained("--epochs 3 --resume auto --run-dir fresh").line("digest"), whole);
   const Ended again = trained("--epochs 3 --resume auto --run-dir fresh");

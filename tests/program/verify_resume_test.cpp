@@ -61,11 +61,7 @@ class ThreadJobs final : public runtime::JobRunner {
       words.insert(words.end(), more.begin(), more.end());
     };
     if (std::ranges::find(words, "--resume") != words.end()) add(added_to_resume);
-    if (stop_after > 0 && support::has(output.out, "/interrupted-")) {
-      const auto length = std::ranges::find(words, "--max-steps");
-      if (length != words.end()) words.erase(length, length + 2);
-      add({"--max-steps", std::to_string(stop_after)});
-    }
+    if (stop_after > 0 && support::has(output.out, "/interrupted-")) add({"--max-steps", std::to_string(stop_after)});
     int code = 0;
     {
       const Redirected out{STDOUT_FILENO, output.out}, err{STDERR_FILENO, output.err};

@@ -89,12 +89,7 @@ TEST(Flags, WordsAndFlagsMayStandInAnyOrder) {
   EXPECT_EQ(p.order, Order::blocked);
 }
 
-TEST(Flags, OneThatIsGivenTwiceIsRefused) {
-  for (const Words& words : {Words{"a", "--number", "3", "--number", "5"}, Words{"a", "-n", "3", "--number=3"},
-                             Words{"a", "-n", "3", "b", "-n", "5"}})
-    EXPECT_TRUE(has(refusal(words), "--number is given twice")) << refusal(words);
-  EXPECT_TRUE(has(refusal({"a", "--toggle", "--toggle"}), "--toggle is given twice"));
-}
+TEST(Flags, TheLastOfSeveralCounts) { EXPECT_EQ(parse({"a", "-n", "3", "--number", "5"}).number, 5u); }
 
 TEST(Flags, AnEmptyValueIsNotTheNextWord) {
   for (const Words& words : {Words{"a", "--text="}, Words{"a", "--text=", "b"}})
