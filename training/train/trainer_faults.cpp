@@ -21,7 +21,8 @@ namespace lockstep::training {
 // Collective: of a resumed run. The digest of an index does not tell who has written it, and at the end of the epoch a
 // wrong ledger would be taken for samples that were lost.
 void Trainer::require_ledger(const checkpoint::Checkpoint& from) {
-  if (recipe_.synthetic_steps > 0) return;  // one batch, again and again
+  const bool may_differ = options_.resume_anyway;         // by another order, or of another set
+  if (may_differ || recipe_.synthetic_steps > 0) return;  // one batch, again and again
   const std::uint64_t n_steps = state_.of_epoch.n_steps;
   const std::uint64_t mine = setup_.batches.training->ledger_before(state_.epoch, n_steps).hash();
   const std::vector<std::uint64_t> all = runtime::gather_values(world_, std::span{&mine, 1});
