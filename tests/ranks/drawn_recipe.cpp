@@ -177,8 +177,9 @@ DrawnRecipe draw_recipe(std::uint64_t seed, const std::string& folder) {
     if (drawn.values.empty() || draw.chosen.contains(drawn.key) || !fits(key, draw.chosen)) continue;
     if (drawn.key == "augment" && !kind.has_images) continue;
     if (contains_flag(draw.arguments, drawn.key) || draw.chosen.contains(std::string{key.instead_of})) continue;
-    const bool is_rare = !key.use.words.empty();  // only one optimizer, schedule or order has it
-    if (is_rare || draw.below(2) == 0) draw.set(drawn.key, draw.one_of(drawn.values));
+    const bool is_rare = !key.use.words.empty();     // only one optimizer, schedule or order has it
+    const bool is_too_large = drawn.key == "batch";  // in recipes, for sets as small as these
+    if (is_rare || is_too_large || draw.below(2) == 0) draw.set(drawn.key, draw.one_of(drawn.values));
   }
   // What keys forbid one another.
   if (draw.chosen["nesterov"] == "true") draw.add("--momentum 0.9 --dampening 0");

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "data/image/image.hpp"
 #include "data/importers/importers.hpp"
 #include "data/importers/input.hpp"
 #include "runtime/topology.hpp"

@@ -62,6 +62,7 @@ std::vector<Remark> remarks_on_lost_classes(const std::string& folder, const Man
   if (bad.empty() || manifest.spec.classes.empty()) return {};
   std::vector<Remark> remarks;
   for (const Split& split : manifest.splits) {
+    if (split.n_samples == 0) continue;  // as in the source
     const std::vector<std::string> lost = find_lost(folder, manifest, split);
     if (lost.empty()) continue;
     const std::size_t n_shown = std::min(lost.size(), most_classes_shown);
