@@ -176,7 +176,7 @@ void check_here_documents(const Look& look) {
     if (command.is_endless)
       look.error(command.line, "a here-document (<<) that never ends",
                  "the rest of the script is its text, and none of it runs",
-                 "put its end word alone on a line; write a shift of bits as $((1 << 2))");
+                 "put its end word on a line with nothing before or after; write a shift of bits as $((1 << 2))");
 }
 
 /// Lmod's functions use variables that are not set.

@@ -152,6 +152,15 @@ TEST(ScriptRules, SignalsAndTraps) {
                        "a && srun ./x &\nb\nwait\n"});
 }
 
+TEST(ScriptRules, HereDocumentsEndWhereBashEndsThem) {
+  expect_only(job, {{"cat <<EOF\na\n EOF\nsrun ./x\n", 1, error, "never ends"},
+                    {"cat <<EOF\na\nEOF \nsrun ./x\n", 1, error, "never ends"},
+                    {"cat <<EOF\na\n\tEOF\nsrun ./x\n", 1, error, "with nothing before or after"},
+                    {"cat <<-EOF\na\n  EOF\nsrun ./x\n", 1, error, "never ends"}});
+  expect_nothing(job, {"cat <<-EOF\n\ta\n\tEOF\nsrun ./x\n", "cat <<' EOF'\na\n EOF\nsrun ./x\n", "cat <<E\na\nE",
+                       "cat <<-'A' <<B\n\t\tA\nB\nsrun ./x\n"});
+}
+
 TEST(ScriptRules, CharactersThatLookLikeOthers) {
   expect_only(job, {{"#SBATCH --nodes=2\u00a0--exclusive\n", 1, error, "U+00A0 (a no-break space)"},
                     {"#SBATCH --job-name=\u201ca\u201d\n", 1, error, "U+201C (a curly quote)"},
