@@ -117,7 +117,7 @@ Judged judge(const std::string& path, const Request& request, const std::vector<
   };
   std::vector<site::Finding> findings = site::lint_script(script, site, exists);
   // bash cannot read lines of Windows either, but lint_script() says so more clearly.
-  const auto broken = script.dos_line == 0 ? find_syntax_error(path, text) : std::nullopt;
+  const auto broken = script.dos_line == 0 ? find_syntax_error(path, text, script) : std::nullopt;
   const auto insert = [&findings](const site::Finding& finding) {
     findings.insert(std::ranges::upper_bound(findings, finding.line, {}, &site::Finding::line), finding);
   };
