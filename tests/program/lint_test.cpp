@@ -141,6 +141,8 @@ TEST_F(Lint, RefusesBadInput) {
       {"lint marked", {"marked:2"}},
       {"lint binary", {"not a text file"}},
       {"lint delta", {"delta"}},
+      {"lint /proc/self/mem", {"/proc/self/mem", "copy its content to a file first"}},
+      {"lint /proc/self/status", {"/proc/self/status", "copy its content to a file first"}},
       {"lint delta/clean.sbatch --json no/such/folder/f.json", {"no/such/folder"}},
   };
   for (const support::Refused& refused : table) expect_refused(lockstep_on, refused);

@@ -208,7 +208,11 @@ TEST(ScriptLint, WhatSbatchRefusesUnread) {
   EXPECT_TRUE(has(judge("#SBATCH -N 1\na\n"), 1, error, "#!"));
   EXPECT_TRUE(has(judge("#!/bin/bash\r\n#SBATCH -N 1\r\na\r\n"), 1, error, "Windows"));
   EXPECT_TRUE(has(judge("#!/bin/bash\n#PBS -N a\na\r\n"), 3, error, "CR"));
-  for (const char* const text : {"#!/bin/bash\n#SBATCH -N 1\na\n", "#PBS -N a\na\n", "a\n"})
+  for (const char* const empty : {"", "\n", " \n\t\n"}) EXPECT_TRUE(has(judge(empty), 1, error, "empty")) << empty;
+  EXPECT_TRUE(has(judge("srun -n 4 hostname\n"), 1, warning, "#!/bin/bash"));
+  EXPECT_TRUE(has(judge("a\n"), 1, note, "does not begin with #!"));
+  EXPECT_TRUE(has(judge("run() {\n  srun ./x\n}\n"), 1, note, "does not begin with #!"));
+  for (const char* const text : {"#!/bin/bash\n#SBATCH -N 1\na\n", "#PBS -N a\na\n", "#!/bin/bash\n"})
     EXPECT_EQ(listed(judge(text)), "") << text;
 }
 
