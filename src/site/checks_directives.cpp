@@ -54,7 +54,8 @@ void check_stray(const Look& look) {
                  "put the comment on a line of its own");
     else
       look.error(word.line, fmt::format("'{}' belongs to no option", word.text),
-                 "the batch system takes it for a file or refuses the job", "write --option=value");
+                 "the batch system takes it for a file or refuses the job",
+                 look.is_pbs() ? "write -N VALUE, with no blank in the value" : "write --option=value");
   }
 }
 

@@ -73,7 +73,7 @@ TEST(ScriptLint, WhatASiteNeeds) {
 
 TEST(ScriptLint, LimitsOfASite) {
   expect_all({{"#SBATCH --nodes=6\n", 1, error, "at most 5"},
-              {"#SBATCH --time=61\n", 1, error, "at most 1 hours"},
+              {"#SBATCH --time=61\n", 1, error, "at most 1 hour"},
               {"#SBATCH --ntasks-per-node=4\n#SBATCH --cpus-per-task=17\n", 2, error, "68 cores"},
               {"#SBATCH --mem=257G\n", 1, error, "memory"},
               {"#SBATCH --gpus-per-node=5\n", 1, error, "at most 4"},
@@ -94,6 +94,7 @@ TEST(ScriptLint, LimitsOfASite) {
               {"#SBATCH --qos=x-b\n#SBATCH --gpus-per-node=1\n", 1, error, "a QOS that ends in -b has none"},
               {"cp a \"${OLD_TMPDIR}/a\"\n", 1, warning, "fix: $TMPDIR"}},
              slurm_site(), clean_header);
+  EXPECT_FALSE(has(lint(clean_header + "#SBATCH --time=61\n", slurm_site()), 4, error, "1 hours"));
   for (const char* const text : {"#SBATCH --array=0-3000%1\n", "#SBATCH --qos=x-b\n", "cp a \"$TMPDIR/a\"\n",
                                  "#SBATCH --qos=x\n#SBATCH --gpus-per-node=a100:1\n"})
     EXPECT_EQ(listed(lint(clean_header + text, slurm_site())), "") << text;

@@ -40,12 +40,39 @@ TEST(ScriptRules, ValuesOfTheirKind) {
                {"#SBATCH --open-mode=add\n", 1, error, "one of append, truncate"},
                {"#SBATCH --exclusive=node\n", 1, error, "user"},
                {"#SBATCH --segment=4\n", 1, note, "newer than Slurm 22.05"},
+               {"#SBATCH --begin=tomorow\n", 1, error, "now+1hour, or one of now, today, tomorrow"},
+               {"#SBATCH --deadline=soon\n", 1, error, "2026-01-31T12:00"},
+               {"#SBATCH --distribution=blocked\n", 1, error, "some of block, cyclic"},
+               {"#SBATCH -m block:cylic\n", 1, error, "some of block, cyclic"},
+               {"srun --mpi=pmx ./x\n", 1, error, "one of none, pmi2, pmix"},
+               {"srun -m blocked ./x\n", 1, error, "srun refuses it"},
                {"srun --mem=0.5G ./x\n", 1, error, "srun refuses it"},
                {"srun --ntaks=4 ./x\n", 1, error, "did you mean --ntasks?"}});
   expect_nothing(
       job, {"#SBATCH --mail-type=end,FAIL\n", "#SBATCH --chdir=/home/me\n", "#SBATCH -a 0-3\n#SBATCH -o %x_%4a.out\n",
             "#SBATCH -a 0-3\n#SBATCH -o /dev/null\n", "#SBATCH --output=log.out\n", "#SBATCH --mem=512M\n",
             "srun -o ~/x --mem=$M ./x\nM=1\n", "srun --of-a-plugin ./x\n"});
+  for (const std::string time : {"16:00", "now+1hour", "\"12:00 PM\"", "2027-01-20T12:34:00", "noon", "Tomorrow",
+                                 "\"teatime today\"", "010227", "now"})
+    expect_nothing(job, {("#SBATCH --begin=" + time + "\n").c_str()});
+  for (const std::string way :
+       {"block", "*:cyclic:fcyclic", "plane=4", "cyclic,Pack", "NoPack", "hostfile", "arbitrary"})
+    expect_nothing(job, {("#SBATCH --distribution=" + way + "\n").c_str()});
+  for (const std::string plugin : {"pmix", "pmix_v4", "pmi1", "cray_shasta", "list", "own", "openmpi", "pmi2", "none"})
+    expect_nothing(job, {("srun --mpi=" + plugin + " ./x\n").c_str()});
+}
+
+TEST(ScriptRules, MoreThanThereIs) {
+  expect_only("", {{"#SBATCH -N 4\n#SBATCH -n 2\n", 2, warning, "2 tasks on 4 nodes"},
+                   {"#SBATCH -N 4 -n 1\n", 1, warning, "1 task on 4 nodes"},
+                   {"#SBATCH -N 3-4 -n 2\n", 1, warning, "2 tasks on 3 nodes"},
+                   {"srun -N 4 -n 2 ./x\n", 1, warning, "2 tasks on 4 nodes"},
+                   {"#PBS -l select=2:ncpus=8:mpiprocs=16\n", 1, warning, "16 ranks on 8 cores"},
+                   {"#PBS -l select=1:ncpus=4+1:ncpus=1:mpiprocs=4\n", 1, warning, "4 ranks on 1 core"}});
+  expect_nothing("", {"#SBATCH -N 4 -n 4\n", "#SBATCH -N 2-4 -n 2\n", "#SBATCH -N 4\n#SBATCH --ntasks-per-node=1\n",
+                      "srun -N 1 -n 1 ./x\n", "#SBATCH -N 4\nsrun -n 2 ./x\n", "srun -N $N -n 2 ./x\nN=1\n",
+                      "#PBS -l select=2:ncpus=8:mpiprocs=8\n", "#PBS -l select=2:mpiprocs=8\n",
+                      "#SBATCH -n 2\n#SBATCH hetjob\n#SBATCH -N 4\n"});
 }
 
 TEST(ScriptRules, OptionsThatDoNotGoTogether) {
@@ -78,7 +105,8 @@ TEST(ScriptRules, ResourcesOfPbs) {
                    {"#PBS -l walltime=10m\n", 1, error, "HH:MM:SS"},
                    {"#PBS -j both\n", 1, error, "one of oe, eo, n"},
                    {"#PBS -r yes\n", 1, error, "one of y, n"},
-                   {"#PBS -o ~/log\n", 1, warning, "written out"}});
+                   {"#PBS -o ~/log\n", 1, warning, "written out"},
+                   {"#PBS -N my job\n", 1, error, "fix: write -N VALUE, with no blank in the value"}});
   expect_nothing("",
                  {"#PBS -V\n", "#PBS -l select=2:ncpus=64:mpiprocs=4:ngpus=4:mem=480gb+1:ncpus=128\n",
                   "#PBS -l nodes=2:ppn=4,walltime=10:00\n", "#PBS -l ncpus=4,mem=4gb\n", "#PBS -k oed -m abe -j oe\n",
@@ -139,7 +167,9 @@ TEST(ScriptRules, SignalsAndTraps) {
                {"#SBATCH --signal=B:USR1@60\ntrap save USR2\nsrun ./x &\nwait\n", 1, error, "without a trap for USR1"},
                {"#SBATCH --no-requeue\nscontrol requeue $SLURM_JOB_ID\n", 2, error, "--no-requeue of line 3"},
                {"srun ./x &\n", 1, error, "no wait after it"},
-               {"for i in 1 2; do\n  srun ./x &\ndone\necho done\n", 2, error, "no wait after it"}});
+               {"for i in 1 2; do\n  srun ./x &\ndone\necho done\n", 2, error, "no wait after it"},
+               {"#SBATCH --signal=USR1@600\nsrun ./x\n", 1, warning, "as soon as the job starts"},
+               {"#SBATCH --signal=B:USR1@900\ntrap a USR1\nsrun ./x &\nwait\n", 1, warning, "less than 600"}});
   expect_only("", {{"#PBS -r n\nqrerun $PBS_JOBID\n", 2, error, "#PBS -r y"},
                    {"#PBS -l walltime=10\ntrap save TERM\nmpiexec ./x\n", 3, error, "in the foreground"}});
   expect_nothing(job + catching,
