@@ -191,6 +191,25 @@ TEST(ScriptRules, HereDocumentsEndWhereBashEndsThem) {
                        "cat <<-'A' <<B\n\t\tA\nB\nsrun ./x\n"});
 }
 
+TEST(ScriptRules, VariablesOfTheOtherBatchSystem) {
+  const std::string pbs = "#PBS -l walltime=10\n";
+  expect_only(job, {{"cd $PBS_O_WORKDIR\n", 1, warning, "fix: $SLURM_SUBMIT_DIR"},
+                    {"cat ${PBS_NODEFILE}\ncat $PBS_NODEFILE\n", 1, warning, "it is a variable of PBS"},
+                    {"if [ $SLURM_NTASKS -gt 1 ]; then cat $PBS_NODEFILE; fi\n", 1, warning, "$PBS_NODEFILE"}});
+  expect_only(pbs, {{"cd $SLURM_SUBMIT_DIR\nmpiexec ./x\n", 1, warning, "fix: $PBS_O_WORKDIR"},
+                    {"mpiexec -n $SLURM_NTASKS ./x\n", 1, warning, "it is a variable of Slurm"}});
+  for (const std::string& header : {job, pbs})
+    expect_nothing(header,
+                   {"cd ${PBS_O_WORKDIR:-$SLURM_SUBMIT_DIR}\n", "cd \"${SLURM_SUBMIT_DIR:-${PBS_O_WORKDIR:-.}}\"\n",
+                    "if [ -n \"$PBS_JOBID\" ]; then cd $PBS_O_WORKDIR; else cd $SLURM_SUBMIT_DIR; fi\n",
+                    "if [ -n \"$SLURM_JOB_ID\" ]; then cd $SLURM_SUBMIT_DIR; else cd $PBS_O_WORKDIR; fi\n",
+                    "if [ ! -z \"$SLURM_JOB_ID\" ]; then cd $SLURM_SUBMIT_DIR; else cd $PBS_O_WORKDIR; fi\n",
+                    "if [[ -v PBS_JOBID ]]; then\n  cd $PBS_O_WORKDIR\nelse\n  cd $SLURM_SUBMIT_DIR\nfi\n",
+                    "case $SYSTEM in\npbs) cd $PBS_O_WORKDIR ;;\nslurm) cd $SLURM_SUBMIT_DIR ;;\nesac\nSYSTEM=pbs\n",
+                    "PBS_O_WORKDIR=a\nSLURM_SUBMIT_DIR=b\ncd $PBS_O_WORKDIR $SLURM_SUBMIT_DIR\n"});
+  expect_nothing("", {"cd $PBS_O_WORKDIR\ncd $SLURM_SUBMIT_DIR\n"});
+}
+
 TEST(ScriptRules, CharactersThatLookLikeOthers) {
   expect_only(job, {{"#SBATCH --nodes=2\u00a0--exclusive\n", 1, error, "U+00A0 (a no-break space)"},
                     {"#SBATCH --job-name=\u201ca\u201d\n", 1, error, "U+201C (a curly quote)"},
