@@ -139,8 +139,9 @@ void check_system(const Look& look) {
 /// What sbatch looks at before any directive.
 void check_form(const Look& look) {
   const bool is_slurm = look.script.system == BatchSystem::slurm;
-  bool is_started = false;
-  for (const Launch& one : look.script.launches) is_started |= one.launcher == Launcher::srun && !one.is_in_braces;
+  Severity of_others = Severity::note;
+  for (const Launch& one : look.script.launches)
+    if (one.launcher == Launcher::srun && !one.is_in_braces) of_others = Severity::warning;
   if (look.script.has_order_mark)
     look.error(1, "a byte order mark (U+FEFF) before the first character",
                is_slurm ? "sbatch refuses the script: it does not begin with #!" : "the system does not find its #!",
@@ -148,10 +149,7 @@ void check_form(const Look& look) {
   else if (look.script.system == BatchSystem::none && look.script.commands.empty() && look.script.comments.empty())
     look.error(1, "the script is empty", "sbatch refuses it, and qsub starts a job that does nothing");
   else if (!look.script.has_interpreter && !look.is_pbs())
-    look.add(is_slurm     ? Severity::error
-             : is_started ? Severity::warning
-                          : Severity::note,
-             1, "the first line does not begin with #!",
+    look.add(is_slurm ? Severity::error : of_others, 1, "the first line does not begin with #!",
              fmt::format("sbatch refuses the script{}", is_slurm ? "" : "; another script may source it"),
              "#!/bin/bash");
   if (look.script.dos_line != 0)

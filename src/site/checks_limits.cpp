@@ -80,7 +80,7 @@ void check_chunk(const Chunk& chunk, const Look& look, const Nodes& limits) {
   if (is_other && !has_word(look.site.gone_gpus, chunk.gpu->value))
     look.error(chunk.gpu->line, fmt::format("GPUs of type '{}'", chunk.gpu->value), "these nodes have another type",
                limits.gpu);
-  if (chunk.cores && chunk.ranks && chunk.ranks->value > chunk.cores->value)  // those of Slurm are a multiple
+  if (chunk.cores && chunk.ranks && !look.request.is_exclusive && chunk.ranks->value > chunk.cores->value)
     look.warning(chunk.ranks->line,
                  fmt::format("{} ranks on {} of a node", chunk.ranks->value, counted(chunk.cores->value, "core")),
                  "ranks that share a core wait for each other", fmt::format("ncpus={}", chunk.ranks->value));

@@ -163,9 +163,7 @@ constexpr FormRow form_rows[]{
     {Form::letters, "letters", [](Text words, Text v) { return !v.empty() && v.find_first_not_of(words) == v.npos; },
      "letters of "},
     {Form::moment, "moment",
-     [](Text words, Text v) {
-       return std::ranges::all_of(split_words(v), [words](Text w) { return has_digit(w) || is_word_of(words, w); });
-     },
+     [](Text words, Text v) { return has_digit(v) || v.find('-') != v.npos || are_words_of(words, v, ' '); },
      "2026-01-31T12:00, 16:00, now+1hour, or one of "},
     {Form::near, "near", [](Text words, Text v) { return has_digit(v) || !is_misspelt(words, v); }, "one of "},
 };

@@ -53,7 +53,7 @@ TEST(ScriptRules, ValuesOfTheirKind) {
             "#SBATCH -a 0-3\n#SBATCH -o /dev/null\n", "#SBATCH --output=log.out\n", "#SBATCH --mem=512M\n",
             "srun -o ~/x --mem=$M ./x\nM=1\n", "srun --of-a-plugin ./x\n"});
   for (const std::string time : {"16:00", "now+1hour", "\"12:00 PM\"", "2027-01-20T12:34:00", "noon", "Tomorrow",
-                                 "\"teatime today\"", "010227", "now"})
+                                 "\"teatime today\"", "010227", "now", "\"now + 1 hour\"", "tomorrow-noon"})
     expect_nothing(job, {("#SBATCH --begin=" + time + "\n").c_str()});
   for (const std::string way :
        {"block", "*:cyclic:fcyclic", "plane=4", "cyclic,Pack", "NoPack", "hostfile", "arbitrary"})
@@ -68,7 +68,12 @@ TEST(ScriptRules, MoreThanThereIs) {
                    {"#SBATCH -N 3-4 -n 2\n", 1, warning, "2 tasks on 3 nodes"},
                    {"srun -N 4 -n 2 ./x\n", 1, warning, "2 tasks on 4 nodes"},
                    {"#PBS -l select=2:ncpus=8:mpiprocs=16\n", 1, warning, "16 ranks on 8 cores"},
-                   {"#PBS -l select=1:ncpus=4+1:ncpus=1:mpiprocs=4\n", 1, warning, "4 ranks on 1 core"}});
+                   {"#PBS -l select=1:ncpus=4+1:ncpus=1:mpiprocs=4\n", 1, warning, "4 ranks on 1 core"},
+                   {"#PBS -l select=2:ncpus=4\nmpiexec -n 16 ./a\n", 2, error, "the job has 8 cores for them"}});
+  expect_nothing("", {"#PBS -l select=2:ncpus=4\nmpiexec -n 8 ./a\n", "#PBS -l select=1:ngpus=4\nmpiexec -n 4 ./a\n",
+                      "#PBS -l select=2:ncpus=4 -l place=scatter:excl\nmpiexec -n 16 ./a\n",
+                      "#PBS -l select=2:ncpus=4:mpiprocs=8 -l place=excl\n", "#PBS -l walltime=1\nmpiexec -n 16 ./a\n",
+                      "#SBATCH -N 1 -c 4\nsrun -c 1 -n 8 ./a\n"});
   expect_nothing("", {"#SBATCH -N 4 -n 4\n", "#SBATCH -N 2-4 -n 2\n", "#SBATCH -N 4\n#SBATCH --ntasks-per-node=1\n",
                       "srun -N 1 -n 1 ./x\n", "#SBATCH -N 4\nsrun -n 2 ./x\n", "srun -N $N -n 2 ./x\nN=1\n",
                       "#PBS -l select=2:ncpus=8:mpiprocs=8\n", "#PBS -l select=2:mpiprocs=8\n",
