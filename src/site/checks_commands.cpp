@@ -55,6 +55,13 @@ std::set<std::string_view> read_names(const JobScript& script) {
   return names;
 }
 
+/// Those, and by assignments.
+std::set<std::string_view> set_names(const JobScript& script) {
+  std::set<std::string_view> names = read_names(script);
+  for (const Variable& variable : script.variables) names.insert(variable.name);
+  return names;
+}
+
 /// if [ "$ENABLE" = 1 ] before ENABLE=1: the test never holds.
 void check_tests(const Look& look) {
   std::map<std::string_view, int> first_set;
@@ -111,8 +118,7 @@ bool has_lower_case(std::string_view name) {
 /// Those that nothing gives a value, up to where a file is sourced. Where they may come from the environment, that is a
 /// note; a process id does not. Names in lower case are passed over: most are set by arithmetic, which is not read.
 void check_undefined(const Look& look) {
-  std::set<std::string_view> known = read_names(look.script);
-  for (const Variable& variable : look.script.variables) known.insert(variable.name);
+  std::set<std::string_view> known = set_names(look.script);
   for (const Command& command : look.script.commands) {
     const std::string& first = command.words[0];
     if (first == "." || first == "source" || first == "eval") return;
@@ -129,16 +135,37 @@ void check_undefined(const Look& look) {
   }
 }
 
-/// $SLURM_NTAKS: what batch systems and launchers set is known, and that is a letter or two off.
+bool asks_if_set(const Command& command) {
+  return std::ranges::any_of(command.words, [](std::string_view word) { return is_one_of(word, "-n -z -v"); });
+}
+
+/// Whether the script asks here which of two batch systems runs it. What `case` compares may be any of their names.
+bool asks_for_system(const Command& command, std::string_view own, std::string_view other) {
+  const std::string text = core::join(command.words, " ");
+  return command.words[0] == "case" ||
+         (command.is_condition &&
+          (contains_ignoring_case(text, other) || (asks_if_set(command) && contains_ignoring_case(text, own))));
+}
+
+/// What batch systems and launchers set is known: $SLURM_NTAKS is a letter or two off, and a job of Slurm has no
+/// $PBS_O_WORKDIR, unless the script is for both.
 void check_misread(const Look& look) {
-  std::set<std::string_view> known;
-  for (const Variable& variable : look.script.variables) known.insert(variable.name);
+  const bool is_for_one = !look.script.directives.empty() && look.script.of_other.empty();
+  const std::string_view own = look.is_pbs() ? "PBS" : "Slurm", other = look.is_pbs() ? "Slurm" : "PBS";
+  const bool asks = std::ranges::any_of(look.script.commands,
+                                        [&](const Command& command) { return asks_for_system(command, own, other); });
+  std::set<std::string_view> known = set_names(look.script);
   for (const auto& [name, command, has_default, is_asked] : look.reads) {
-    if (!known.insert(name).second || !is_of_environment(name) || is_known_variable(name)) continue;
-    if (family_of(name) == nullptr || !look.may_search()) continue;
-    if (const auto near = near_variable(name))
-      look.warning(command.line, fmt::format("nothing sets ${}", name), "it is empty",
-                   fmt::format("did you mean {}?", *near));
+    const Family* const family = family_of(name);
+    if (family == nullptr || !known.insert(name).second || !is_of_environment(name)) continue;
+    const bool is_known = is_known_variable(name);
+    const auto near = !is_known && look.may_search() ? near_variable(name) : std::nullopt;
+    const bool is_of_other = is_known && is_for_one && !asks && family->reader == other &&
+                             find_by(reads_of(command), true, &Read::has_default) == nullptr;
+    if (near || is_of_other)
+      look.warning(command.line, fmt::format("nothing sets ${}", name),
+                   near ? "it is empty" : fmt::format("it is a variable of {}, and empty in a job of {}", other, own),
+                   near ? fmt::format("did you mean {}?", *near) : std::string{named_elsewhere(name)});
   }
 }
 
@@ -176,7 +203,7 @@ void check_here_documents(const Look& look) {
     if (command.is_endless)
       look.error(command.line, "a here-document (<<) that never ends",
                  "the rest of the script is its text, and none of it runs",
-                 "put its end word alone on a line; write a shift of bits as $((1 << 2))");
+                 "put its end word on a line with nothing before or after; write a shift of bits as $((1 << 2))");
 }
 
 /// Lmod's functions use variables that are not set.
@@ -231,8 +258,7 @@ void check_files(const Look& look) {
 
 std::vector<Read> reads_of(const Command& command) {
   std::vector<Read> reads;
-  const auto is_asking = [](const std::string& word) { return word == "-z" || word == "-n" || word == "-v"; };
-  const bool asks = std::ranges::any_of(command.words, is_asking);
+  const bool asks = asks_if_set(command);
   for (const std::string& word : command.words) {
     for (std::size_t at = word.find('$'); at != word.npos; at = word.find('$', at + 1)) {
       const std::string_view rest = std::string_view{word}.substr(at + 1);

@@ -54,7 +54,8 @@ void check_stray(const Look& look) {
                  "put the comment on a line of its own");
     else
       look.error(word.line, fmt::format("'{}' belongs to no option", word.text),
-                 "the batch system takes it for a file or refuses the job", "write --option=value");
+                 "the batch system takes it for a file or refuses the job",
+                 look.is_pbs() ? "write -N VALUE, with no blank in the value" : "write --option=value");
   }
 }
 
@@ -138,12 +139,19 @@ void check_system(const Look& look) {
 /// What sbatch looks at before any directive.
 void check_form(const Look& look) {
   const bool is_slurm = look.script.system == BatchSystem::slurm;
+  Severity of_others = Severity::note;
+  for (const Launch& one : look.script.launches)
+    if (one.launcher == Launcher::srun && !one.is_in_braces) of_others = Severity::warning;
   if (look.script.has_order_mark)
     look.error(1, "a byte order mark (U+FEFF) before the first character",
                is_slurm ? "sbatch refuses the script: it does not begin with #!" : "the system does not find its #!",
                "sed -i '1s/^\\xEF\\xBB\\xBF//' FILE, or save it as UTF-8 without a mark");
-  else if (is_slurm && !look.script.has_interpreter)
-    look.error(1, "the first line does not begin with #!", "sbatch refuses the script", "#!/bin/bash");
+  else if (look.script.system == BatchSystem::none && look.script.commands.empty() && look.script.comments.empty())
+    look.error(1, "the script is empty", "sbatch refuses it, and qsub starts a job that does nothing");
+  else if (!look.script.has_interpreter && !look.is_pbs())
+    look.add(is_slurm ? Severity::error : of_others, 1, "the first line does not begin with #!",
+             fmt::format("sbatch refuses the script{}", is_slurm ? "" : "; another script may source it"),
+             "#!/bin/bash");
   if (look.script.dos_line != 0)
     look.error(look.script.dos_line, "the line ends as on Windows (CR LF)",
                is_slurm ? "sbatch refuses the script" : "the shell takes the CR for part of the last word",

@@ -122,7 +122,7 @@ void check_count(long ranks, long asked, long cores, std::string_view of_what, c
 }
 
 void check_counts(const Launch& launch, const Look& look) {
-  if (!is_mpi_launcher(launch.launcher) || !look.request.ranks) return;
+  if (!is_mpi_launcher(launch.launcher) || (!look.request.ranks && look.request.is_exclusive)) return;
   long per_node = 0, cores = 0, all_cores = 0;
   bool knows_cores = true;
   for (const Chunk& chunk : look.request.chunks) {
@@ -134,8 +134,9 @@ void check_counts(const Launch& launch, const Look& look) {
   }
   const auto ranks = ranks_of(launch, look);
   const auto of_node = count_of(launch, {"ntasks-per-node", "ppn", "npernode"});
-  if (ranks && *ranks > look.request.ranks->value)
-    check_count(*ranks, look.request.ranks->value, knows_cores ? all_cores : 0, "in all", launch, look);
+  const long asked = value_or(look.request.ranks, look.is_pbs() && knows_cores ? all_cores : 0);
+  if (ranks && asked > 0 && *ranks > asked)
+    check_count(*ranks, asked, knows_cores ? all_cores : 0, "in all", launch, look);
   else if (of_node && per_node > 0)
     check_count(*of_node, per_node, knows_cores ? cores : 0, "a node", launch, look);
 }

@@ -14,11 +14,8 @@ Nodes limits_of(const Look& look, const Partition* partition) {
   Nodes nodes = partition != nullptr ? partition->nodes : Nodes{};
   const Kind* const kind = find_kind(look.site, look.request.constraint);
   if (kind == nullptr) return nodes;
-  const auto take = [](int& into, int of_kind) { into = of_kind != 0 ? of_kind : into; };
-  take(nodes.most, kind->nodes.most);
-  take(nodes.cores, kind->nodes.cores);
-  take(nodes.memory_gb, kind->nodes.memory_gb);
-  take(nodes.gpus, kind->nodes.gpus);
+  for (const auto number : {&Nodes::most, &Nodes::cores, &Nodes::memory_gb, &Nodes::gpus})
+    if (kind->nodes.*number != 0) nodes.*number = kind->nodes.*number;
   if (!kind->nodes.gpu.empty()) nodes.gpu = kind->nodes.gpu;
   return nodes;
 }
@@ -33,13 +30,11 @@ void check_most(const std::optional<Asked<Value>>& asked, int most, std::string_
 }
 constexpr const char* never_starts = "the job is refused or never starts";
 
-bool is_listed(const std::vector<std::string>& names, std::string_view name) {
-  return std::ranges::find(names, name) != names.end();
-}
+std::string hours(double minutes) { return fmt::format("{:.4g} hour{}", minutes / 60, minutes == 60 ? "" : "s"); }
 
 void check_partition(const Look& look, std::string_view name, int line) {
   if (look.site.partitions.empty() || find_partition(look.site, name) != nullptr) return;
-  if (is_listed(look.site.not_here, name))
+  if (has_word(look.site.not_here, name))
     return look.error(line, fmt::format("{} has no '{}'", look.site.title, name), "it belongs to another cluster");
   std::vector<std::string> names;
   for (const Partition& partition : look.site.partitions) names.push_back(partition.name);
@@ -56,10 +51,10 @@ void check_threads(const Chunk& chunk, const Look& look, const Nodes& limits) {
   const long ranks = value_or(chunk.ranks, 1L);
   const long of_rank = value_or(chunk.cores_of_rank, 0L);
   if (of_rank != 0 && threads > of_rank)
-    look.warning(last->line, fmt::format("OMP_NUM_THREADS={} with {} cores a rank", threads, of_rank),
+    look.warning(last->line, fmt::format("OMP_NUM_THREADS={} with {} a rank", threads, counted(of_rank, "core")),
                  "threads that share a core wait for each other", fmt::format("OMP_NUM_THREADS={}", of_rank));
   else if (limits.cores != 0 && ranks * threads > limits.cores && chunk.gpus)
-    look.warning(last->line, fmt::format("{} ranks a node with OMP_NUM_THREADS={}", ranks, threads),
+    look.warning(last->line, fmt::format("{} a node with OMP_NUM_THREADS={}", counted(ranks, "rank"), threads),
                  fmt::format("a node has {} cores", limits.cores), "use fewer threads");
 }
 
@@ -82,9 +77,13 @@ void check_chunk(const Chunk& chunk, const Look& look, const Nodes& limits) {
   check_most(all_gpus, look.site.most_gpus, "{} GPUs in all",
              fmt::format("a user of {} may have {}", title, look.site.most_gpus), look);
   const bool is_other = chunk.gpu && !contains_ignoring_case(chunk.gpu->value, limits.gpu);  // "nvidia_A100" is a100
-  if (is_other && !is_listed(look.site.gone_gpus, chunk.gpu->value))
+  if (is_other && !has_word(look.site.gone_gpus, chunk.gpu->value))
     look.error(chunk.gpu->line, fmt::format("GPUs of type '{}'", chunk.gpu->value), "these nodes have another type",
                limits.gpu);
+  if (chunk.cores && chunk.ranks && !look.request.is_exclusive && chunk.ranks->value > chunk.cores->value)
+    look.warning(chunk.ranks->line,
+                 fmt::format("{} ranks on {} of a node", chunk.ranks->value, counted(chunk.cores->value, "core")),
+                 "ranks that share a core wait for each other", fmt::format("ncpus={}", chunk.ranks->value));
   check_threads(chunk, look, limits);
 }
 
@@ -114,7 +113,7 @@ void check_model(const Look& look) {
   if (features.empty() && !chunk.gpu)
     look.warning(chunk.gpus->line, "GPUs of no model", fmt::format("{} then gives the oldest ones", look.site.title),
                  "--constraint=\"a100&4gpus\"");
-  if (features.size() != 1 || !is_listed(look.site.needs_company, *features.begin())) return;
+  if (features.size() != 1 || !has_word(look.site.needs_company, *features.begin())) return;
   look.warning(directive(look.script, "constraint")->line, fmt::format("--constraint={} alone", *features.begin()),
                "it mixes nodes with different numbers of GPUs and different networks",
                *features.begin() == "v100" ? "--constraint=\"v100&gpu_ai\"" : "--constraint=\"a100&4gpus\"");
@@ -131,8 +130,7 @@ void check_limits(const Look& look) {
   const Nodes limits = limits_of(look, partition);
   for (const Chunk& chunk : look.request.chunks) check_chunk(chunk, look, limits);
   if (const auto& time = look.request.minutes; time && limits.minutes != 0 && time->value > limits.minutes)
-    look.error(time->line, fmt::format("a wall time of {:.4g} hours", time->value / 60), never_starts,
-               fmt::format("at most {:.4g} hours", limits.minutes / 60.0));
+    look.error(time->line, "a wall time of " + hours(time->value), never_starts, "at most " + hours(limits.minutes));
   check_array(look);
   check_qos(look);
   check_model(look);

@@ -93,6 +93,14 @@ void check_flag(const Flag& flag, Of reader, const Look& look) {
   check_value(flag, *option, reader, look);
 }
 
+/// More nodes than tasks, by the least of "2-4".
+void check_covers(const Flag& tasks, const Flag& nodes, const Look& look) {
+  const auto most = whole_number(tasks.text()), least = whole_number(nodes.text().substr(0, nodes.text().find('-')));
+  if (most && least && *most > 0 && *most < *least)
+    look.warning(std::max(tasks.line, nodes.line), fmt::format("{} on {} nodes", counted(*most, "task"), *least),
+                 "Slurm takes only as many nodes as there are tasks", fmt::format("{} {}", nodes.typed, *most));
+}
+
 void check_relation(const Relation& relation, const std::vector<Flag>& flags, Of reader, const Look& look) {
   const Flag* const flag = last_of(flags, relation.option);
   if (flag == nullptr) return;
@@ -102,6 +110,7 @@ void check_relation(const Relation& relation, const std::vector<Flag>& flags, Of
     missing += fmt::format("{}--{}", missing.empty() ? "" : ", ", name);
     if (relation.how == Relates::needs_one_of && other != nullptr) return;
     if (relation.how == Relates::needs_one_of || other == nullptr) continue;
+    if (relation.how == Relates::covers) return check_covers(*flag, *other, look);
     const Flag* const first = std::min(flag, other);  // both are of `flags`
     const Flag* const last = std::max(flag, other);
     look.add(relation.how == Relates::excludes ? Severity::error : Severity::warning, last->line,

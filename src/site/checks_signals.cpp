@@ -45,6 +45,10 @@ void check_signal(const std::vector<Trap>& traps, const Look& look) {
   const Flag* const flag = directive(look.script, "signal");
   const auto asked = flag != nullptr ? read_signal(flag->text()) : std::nullopt;
   if (!asked) return;
+  const double seconds = 60 * value_or(look.request.minutes, 0.0);  // 0: no limit
+  if (seconds > 0 && static_cast<double>(asked->seconds) >= seconds)
+    look.warning(flag->line, fmt::format("{} {} in a job of {:.0f} seconds", flag->typed, flag->text(), seconds),
+                 "the signal comes as soon as the job starts", fmt::format("less than {:.0f} seconds", seconds));
   const Trap* const trap = find_by(traps, asked->name, &Trap::signal);
   const bool ends_shell = asked->name != "CONT" && asked->name != "URG";
   if (asked->is_to_shell && trap == nullptr && ends_shell && !runs_command(look.script, ". source eval exec"))

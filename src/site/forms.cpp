@@ -71,16 +71,21 @@ bool is_gpu_count(std::string_view text) {
   });
 }
 
-bool are_gres(std::string_view text) {
-  return std::ranges::all_of(read_gres(text), [](const Gres& gres) {
-    const bool is_misspelt = gres.name != "gpu" && gres.name.size() < 6 && core::edit_distance(gres.name, "gpu") == 1;
-    return !is_misspelt && (gres.name != "gpu" || gres.count);
-  });
-}
-
 bool is_word_of(std::string_view words, std::string_view word) {
   return std::ranges::any_of(split_words(words),
                              [word](std::string_view one) { return core::equal_ignoring_case(one, word); });
+}
+
+/// By one letter; none of them is long.
+bool is_misspelt(std::string_view words, std::string_view word) {
+  const auto is_near = [word](std::string_view one) { return core::edit_distance(one, word) == 1; };
+  return word.size() < 32 && !is_word_of(words, word) && std::ranges::any_of(split_words(words), is_near);
+}
+
+bool are_gres(std::string_view text) {
+  return std::ranges::all_of(read_gres(text), [](const Gres& gres) {
+    return !is_misspelt("gpu", gres.name) && (gres.name != "gpu" || gres.count);
+  });
 }
 
 bool are_words_of(std::string_view words, std::string_view list, char separator) {
@@ -89,6 +94,8 @@ bool are_words_of(std::string_view words, std::string_view list, char separator)
     return is_word_of(words, equals == word.npos ? trim(word) : word.substr(0, equals + 1));
   });
 }
+
+bool has_digit(std::string_view text) { return text.find_first_of("0123456789") != text.npos; }
 
 /// afterok:20:21,afterany:23; singleton; after:20+5.
 bool is_dependency(std::string_view text) {
@@ -113,46 +120,52 @@ bool is_choice(std::string_view words, std::string_view text) {
 using Text = std::string_view;
 struct FormRow {
   Form form;
+  std::string_view name;
   bool (*fits)(std::string_view words, std::string_view value);
   std::string_view expected;  ///< words follow where it ends in a blank
 };
 constexpr FormRow form_rows[]{
-    {Form::text, [](Text, std::string_view) { return true; }, ""},
-    {Form::count, [](Text, Text v) { return is_count(v); }, "a whole number from 1"},
-    {Form::whole, [](Text, Text v) { return whole_number(v).value_or(-1) >= 0; }, "a whole number from 0"},
-    {Form::number, [](Text, Text v) { return whole_number(v).has_value(); }, "a whole number"},
-    {Form::nodes, [](Text, Text v) { return is_node_count(v); }, "a whole number from 1, or a range such as 2-4"},
-    {Form::gpus, [](Text, Text v) { return is_gpu_count(v); }, "N or TYPE:N"},
-    {Form::gres, [](Text, Text v) { return are_gres(v); }, "gpu:N or gpu:TYPE:N"},
-    {Form::memory, [](Text, Text v) { return slurm_gb(v).has_value(); },
+    {Form::text, "text", [](Text, std::string_view) { return true; }, ""},
+    {Form::count, "count", [](Text, Text v) { return is_count(v); }, "a whole number from 1"},
+    {Form::whole, "whole", [](Text, Text v) { return whole_number(v).value_or(-1) >= 0; }, "a whole number from 0"},
+    {Form::number, "number", [](Text, Text v) { return whole_number(v).has_value(); }, "a whole number"},
+    {Form::nodes, "nodes", [](Text, Text v) { return is_node_count(v); }, "a whole number from 1, or a range like 2-4"},
+    {Form::gpus, "gpus", [](Text, Text v) { return is_gpu_count(v); }, "N or TYPE:N"},
+    {Form::gres, "gres", [](Text, Text v) { return are_gres(v); }, "gpu:N or gpu:TYPE:N"},
+    {Form::memory, "memory", [](Text, Text v) { return slurm_gb(v).has_value(); },
      "a whole number and K, M, G or T, such as 208G or 512M; 0 for all of the node"},
-    {Form::size, [](Text, Text v) { return pbs_gb(v).has_value(); },
+    {Form::size, "size", [](Text, Text v) { return pbs_gb(v).has_value(); },
      "a whole number and kb, mb, gb or tb, such as 480gb"},
-    {Form::time, [](Text, Text v) { return slurm_minutes(v) || is_word_of("UNLIMITED INFINITE", v); },
+    {Form::time, "time", [](Text, Text v) { return slurm_minutes(v) || is_word_of("UNLIMITED INFINITE", v); },
      "minutes, HH:MM:SS or D-HH:MM:SS"},
-    {Form::duration, [](Text, Text v) { return pbs_minutes(v).has_value(); }, "HH:MM:SS"},
-    {Form::path, [](Text, Text v) { return !v.starts_with('~'); },
+    {Form::duration, "duration", [](Text, Text v) { return pbs_minutes(v).has_value(); }, "HH:MM:SS"},
+    {Form::path, "path", [](Text, Text v) { return !v.starts_with('~'); },
      "the path written out, as no shell reads this line: /home/NAME/..."},
-    {Form::signal, [](Text, Text v) { return read_signal(v).has_value(); },
+    {Form::signal, "signal", [](Text, Text v) { return read_signal(v).has_value(); },
      "B:USR1@300: a signal, and the seconds before the end"},
-    {Form::array, [](Text, Text v) { return greatest_index(v).has_value(); },
+    {Form::array, "array", [](Text, Text v) { return greatest_index(v).has_value(); },
      "0-15, 1,3,5 or 0-15%4, at most 4 at a time"},
-    {Form::dependency, [](Text, Text v) { return is_dependency(v); },
+    {Form::dependency, "dependency", [](Text, Text v) { return is_dependency(v); },
      "afterok:JOB, afterany:JOB, afternotok:JOB or singleton, with commas between"},
-    {Form::port, [](Text, Text v) { return whole_number(v).value_or(-1) >= 0 && *whole_number(v) <= 65535; },
+    {Form::port, "port", [](Text, Text v) { return whole_number(v).value_or(-1) >= 0 && *whole_number(v) <= 65535; },
      "a port, 0 to 65535"},
-    {Form::counts,
-     [](Text, Text v) {
-       return std::ranges::all_of(split(v, ','), [](std::string_view one) { return is_count(trim(one)); });
-     },
+    {Form::counts, "counts", [](Text, Text v) { return std::ranges::all_of(split(v, ','), is_count, trim); },
      "a whole number from 1"},
-    {Form::word, [](Text words, Text v) { return is_word_of(words, v); }, "one of "},
-    {Form::exact, [](Text words, Text v) { return is_one_of(v, words); }, "one of "},
-    {Form::list, [](Text words, Text v) { return are_words_of(words, v, ','); }, "a list of "},
-    {Form::choice, [](Text words, Text v) { return is_choice(words, v); }, "a list of "},
-    {Form::parts, [](Text words, Text v) { return are_words_of(words, v, ':'); }, "with colons between, some of "},
-    {Form::letters, [](Text words, Text v) { return !v.empty() && v.find_first_not_of(words) == v.npos; },
+    {Form::word, "word", [](Text words, Text v) { return is_word_of(words, v); }, "one of "},
+    {Form::exact, "exact", [](Text words, Text v) { return is_one_of(v, words); }, "one of "},
+    {Form::list, "list", [](Text words, Text v) { return are_words_of(words, v, ','); }, "a list of "},
+    {Form::choice, "choice", [](Text words, Text v) { return is_choice(words, v); }, "a list of "},
+    {Form::parts, "parts",
+     [](Text words, Text v) {
+       return std::ranges::all_of(split(v, ','), [words](Text part) { return are_words_of(words, part, ':'); });
+     },
+     "with colons between, some of "},
+    {Form::letters, "letters", [](Text words, Text v) { return !v.empty() && v.find_first_not_of(words) == v.npos; },
      "letters of "},
+    {Form::moment, "moment",
+     [](Text words, Text v) { return has_digit(v) || v.find('-') != v.npos || are_words_of(words, v, ' '); },
+     "2026-01-31T12:00, 16:00, now+1hour, or one of "},
+    {Form::near, "near", [](Text words, Text v) { return has_digit(v) || !is_misspelt(words, v); }, "one of "},
 };
 
 }  // namespace
@@ -162,6 +175,11 @@ std::string expected_of(Form form, std::string_view words, std::string_view valu
   if (row->fits(words, value)) return "";
   const bool has_words = row->expected.ends_with(' ');
   return fmt::format("{}{}", row->expected, has_words ? fmt::format("{}", fmt::join(split_words(words), ", ")) : "");
+}
+
+std::optional<Form> form_named(std::string_view name) {
+  const FormRow* const row = find_by(form_rows, name, &FormRow::name);
+  return row == nullptr ? std::nullopt : std::optional{row->form};
 }
 
 std::optional<double> slurm_minutes(std::string_view text) {
@@ -240,9 +258,9 @@ std::optional<SignalAsked> read_signal(std::string_view text) {
        text.remove_prefix(text.find(':') + 1))
     asked.is_to_shell |= text.front() == 'B';
   const std::size_t at = text.find('@');
-  const auto seconds = at == text.npos ? std::optional{60L} : whole_number(text.substr(at + 1));
+  if (at != text.npos) asked.seconds = whole_number(text.substr(at + 1)).value_or(-1);
   asked.name = signal_name(text.substr(0, at));
-  if (asked.name.empty() || !seconds || *seconds < 0 || *seconds > 65535) return std::nullopt;
+  if (asked.name.empty() || asked.seconds < 0 || asked.seconds > 65535) return std::nullopt;
   return asked;
 }
 

@@ -32,9 +32,14 @@ enum class Form {
   exact,       ///< one of words, in this case
   list,        ///< words in any case, between commas
   choice,      ///< as a list, after a ^ those that are meant not; for NCCL_ALGO also by function
-  parts,       ///< words between colons, a word with = may have any value
+  parts,       ///< words between colons and commas, a word with = may have any value
   letters,     ///< letters of words
+  moment,      ///< for sbatch --begin: of the clock, a date, or words
+  near,        ///< one of words, or one that is none of them misspelt
 };
+
+/// By its name in the tables; nothing if there is none.
+[[nodiscard]] std::optional<Form> form_named(std::string_view name);
 
 /// What a value of this form should have been; empty if `value` can be one.
 [[nodiscard]] std::string expected_of(Form form, std::string_view words, std::string_view value);
@@ -65,6 +70,7 @@ struct Gres {
 struct SignalAsked {
   std::string_view name{};
   bool is_to_shell = false;
+  long seconds = 60;  ///< before the end
 };
 [[nodiscard]] std::optional<SignalAsked> read_signal(std::string_view text);
 

@@ -8,63 +8,9 @@
 namespace lockstep::site {
 namespace {
 
-struct Group {
-  Of of;
-  Takes takes;
-  Form form;
-  /// Each [letter:]name; + behind one that Slurm 22.05 does not have, <VERSION=INSTEAD behind one that is gone.
-  std::string_view options;
-  std::string_view words = {};
-};
-
-// The table of Slurm 25.11 (src/common/slurm_opt.c), and what older ones had; forms of values: man sbatch of 22.05.
-constexpr Group slurm_groups[]{
-    {Of::both, Takes::nothing, Form::text,
-     "O:overcommit Q:quiet h:help H:hold s:oversubscribe v:verbose V:version consolidate-segments+ contiguous parsable "
-     "reboot spread-job spread-segments+ stepmgr+ test-only usage use-min-nodes share"},
-    {Of::sbatch, Takes::nothing, Form::text, "W:wait external+ ignore-pbs no-requeue"},
-    {Of::srun, Takes::nothing, Form::text,
-     "X:disable-status l:label Z:no-allocate E:preserve-env u:unbuffered async debugger-test exact interactive "
-     "multi-prog quit-on-interrupt wait-for-children whole"},
-    {Of::both, Takes::maybe, Form::word, "exclusive", "user mcs topo"},
-    {Of::both, Takes::maybe, Form::word, "k:no-kill", "off"},
-    {Of::both, Takes::maybe, Form::list, "propagate", "ALL NONE AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC RSS STACK"},
-    {Of::both, Takes::maybe, Form::text, "nice oom-kill-step+ resv-ports"},
-    {Of::sbatch, Takes::maybe, Form::text, "requeue get-user-env"},
-    {Of::srun, Takes::maybe, Form::text,
-     "I:immediate K:kill-on-bad-exit bcast compress external-launcher overlap pty send-libs x11"},
-    {Of::both, Takes::value, Form::count,
-     "c:cpus-per-task n:ntasks cores-per-socket cpus-per-gpu mincpus ntasks-per-core ntasks-per-gpu ntasks-per-node "
-     "ntasks-per-socket sockets-per-node tasks-per-node threads-per-core"},
-    {Of::both, Takes::value, Form::whole, "S:core-spec thread-spec"},
-    {Of::both, Takes::value, Form::nodes, "N:nodes"},
-    {Of::both, Takes::value, Form::gpus, "G:gpus gpus-per-node gpus-per-socket gpus-per-task"},
-    {Of::both, Takes::value, Form::gres, "gres"},
-    {Of::both, Takes::value, Form::memory, "mem mem-per-cpu mem-per-gpu tmp"},
-    {Of::both, Takes::value, Form::time, "t:time time-min"},
-    {Of::both, Takes::value, Form::path,
-     "D:chdir workdir<17.11=chdir e:error i:input o:output F:nodefile bbf container"},
-    {Of::both, Takes::value, Form::signal, "signal"},
-    {Of::both, Takes::value, Form::dependency, "d:dependency"},
-    {Of::both, Takes::value, Form::list, "mail-type",
-     "NONE BEGIN END FAIL REQUEUE ALL INVALID_DEPEND STAGE_OUT TIME_LIMIT TIME_LIMIT_90 TIME_LIMIT_80 TIME_LIMIT_50 "
-     "ARRAY_TASKS"},
-    {Of::both, Takes::value, Form::word, "hint", "compute_bound memory_bound multithread nomultithread help"},
-    {Of::both, Takes::value, Form::word, "open-mode", "append truncate"},
-    {Of::both, Takes::value, Form::text,
-     "A:account b:begin M:clusters C:constraint m:distribution x:exclude B:extra-node-info J:job-name L:licenses "
-     "w:nodelist p:partition q:qos acctg-freq autocomplete bb cluster cluster-constraint comment container-id+ "
-     "context+ cpu-freq deadline delay-boot export extra+ gpu-bind gpu-freq gres-flags mail-user mcs-label mem-bind "
-     "mem-update+ network ntasks-per-tres power prefer priority profile reservation resources+ runtime+ segment+ "
-     "switches tres-bind+ tres-per-task+ wckey"},
-    {Of::sbatch, Takes::value, Form::array, "a:array"},
-    {Of::sbatch, Takes::value, Form::word, "kill-on-invalid-dep", "yes no"},
-    {Of::sbatch, Takes::value, Form::word, "wait-all-nodes", "0 1"},
-    {Of::sbatch, Takes::value, Form::text, "batch export-file gid uid wrap"},
-    {Of::srun, Takes::value, Form::text,
-     "r:relative T:threads accel-bind bcast-exclude cpu-bind cpu_bind epilog het-group ignore-signals jobid mpi "
-     "msg-timeout pack-group prolog slurmd-debug task-epilog task-prolog treewidth"},
-};
+constexpr std::string_view option_table =
+#include "site/option_table.txt"
+    ;
 
 // What man sbatch says of options that do not go together.
 constexpr Relation relations_of_slurm[]{
@@ -76,67 +22,49 @@ constexpr Relation relations_of_slurm[]{
     {"hint", Relates::excludes, "ntasks-per-core threads-per-core extra-node-info"},
     {"exclusive", Relates::undoes, "oversubscribe"},
     {"requeue", Relates::undoes, "no-requeue"},
+    {"ntasks", Relates::covers, "nodes"},
     {"gpus-per-socket", Relates::needs_one_of, "sockets-per-node"},
     {"gpus-per-task", Relates::needs_one_of, "ntasks ntasks-per-node tasks-per-node gpus gres gpus-per-node"},
     {"mem-per-gpu", Relates::needs_one_of, "gpus gpus-per-node gpus-per-task gpus-per-socket gres"},
 };
 
-// man qsub of OpenPBS 23.
-constexpr Group qsub_groups[]{
-    {Of::qsub, Takes::nothing, Form::text, "f: G: h: I: V: X: z:"},
-    {Of::qsub, Takes::value, Form::text, "a: A: c: C: l: M: N: P: q: S: u: v: W:"},
-    {Of::qsub, Takes::value, Form::path, "e: o:"},
-    {Of::qsub, Takes::value, Form::word, "j:", "oe eo n"},
-    {Of::qsub, Takes::value, Form::letters, "k:", "oedn"},
-    {Of::qsub, Takes::value, Form::letters, "m:", "abejn"},
-    {Of::qsub, Takes::value, Form::array, "J:"},
-    {Of::qsub, Takes::value, Form::word, "r:", "y n"},
-    {Of::qsub, Takes::value, Form::text, "p: R:"},
-};
+/// The value whose name, in the order of their type, is `name`.
+template <class Enum>
+Enum named(std::string_view names, std::string_view name) {
+  const auto all = split_words(names);
+  return static_cast<Enum>(std::ranges::find(all, name) - all.begin());
+}
 
-constexpr Group mpi_groups[]{
-    {Of::both, Takes::value, Form::text,
-     "n np c N npernode npersocket ppn ppr d depth cpu-bind gpu-bind mem-bind map-by bind-to rank-by x H host hosts f "
-     "hostfile machinefile hostlist output-filename wdir wd path prefix genvlist envlist launcher bootstrap iface "
-     "label-by report-uri mca-file timeout pernode-list rankfile rf cpus-per-rank cpus-per-proc cpu-set cpu-list "
-     "exclude-hosts env-file pmi rlimits procs net transfer-list"},
-    {Of::both, Takes::two, Form::text, "mca gmca omca prtemca pmixmca genv env"},
-};
-constexpr Group torch_groups[]{{Of::both, Takes::nothing, Form::text, "standalone use_env no_python module m u"}};
+/// `word` as the table has it; `like_it` has what all of its line are.
+Option read_option(std::string_view word, Option like_it) {
+  if (const std::size_t gone = word.find('<'); gone != word.npos) {
+    const auto parts = split(word.substr(gone + 1), '=');
+    like_it.until = parts[0];
+    like_it.instead = parts[1];
+    word = word.substr(0, gone);
+  }
+  like_it.is_new = word.ends_with('+');
+  if (like_it.is_new) word.remove_suffix(1);
+  const std::size_t colon = word.find(':');
+  if (colon != word.npos) like_it.letter = word.front();
+  like_it.name = word.ends_with(':') ? word.substr(0, 1) : word.substr(colon + 1);  // npos + 1 is 0
+  return like_it;
+}
 
-// man pbs_resources of OpenPBS 23, and what sites of ours add [N-pbs].
-constexpr Group resource_groups[]{
-    {Of::host, Takes::value, Form::whole, "ncpus ngpus nmics naccelerators"},
-    {Of::host, Takes::value, Form::size, "mem vmem accelerator_memory"},
-    {Of::host, Takes::value, Form::text, "host vnode arch mps hbmem aoe eoe"},
-    {Of::chunk, Takes::value, Form::count, "mpiprocs ompthreads"},
-    {Of::chunk, Takes::value, Form::text, "gpu_type cpu_type nodetype"},
-    {Of::job, Takes::value, Form::duration, "walltime cput pcput min_walltime max_walltime soft_walltime"},
-    {Of::job, Takes::value, Form::size, "pmem pvmem file"},
-    {Of::job, Takes::value, Form::count, "nodect"},
-    {Of::job, Takes::value, Form::parts, "place", "free pack scatter vscatter excl shared exclhost group="},
-    {Of::job, Takes::value, Form::text,
-     "select nodes nice software preempt_targets job_priority filesystems max_run_subjobs"},
-};
-
-std::vector<Option> read_groups(std::span<const Group> groups) {
+/// Those of the table below [`set`].
+std::vector<Option> read_options(std::string_view set) {
   std::vector<Option> options;
-  for (const Group& group : groups) {
-    for (std::string_view word : split_words(group.options)) {
-      Option option{"", '\0', group.of, group.takes, group.form, group.words};
-      if (const std::size_t gone = word.find('<'); gone != word.npos) {
-        const auto parts = split(word.substr(gone + 1), '=');
-        option.until = parts[0];
-        option.instead = parts[1];
-        word = word.substr(0, gone);
-      }
-      option.is_new = word.ends_with('+');
-      if (option.is_new) word.remove_suffix(1);
-      const std::size_t colon = word.find(':');
-      if (colon != word.npos) option.letter = word.front();
-      option.name = word.ends_with(':') ? word.substr(0, 1) : word.substr(colon + 1);  // npos + 1 is 0
-      options.push_back(std::move(option));
-    }
+  bool is_of_set = false;
+  for (const std::string_view line : split(option_table, '\n')) {
+    if (line.starts_with('[')) is_of_set = line.substr(1, line.find(']') - 1) == set;
+    if (!is_of_set || line.empty() || line.starts_with('[') || line.starts_with('#')) continue;
+    const std::size_t equals = std::min(line.find(" = "), line.size());
+    const auto parts = split_words(line.substr(0, equals));
+    const Option like_it{.of = named<Of>("both sbatch srun qsub job chunk host", parts[0]),
+                         .takes = named<Takes>("nothing maybe value two", parts[1]),
+                         .form = form_named(parts[2]).value_or(Form::text),
+                         .words = line.substr(std::min(equals + 3, line.size()))};
+    for (const std::string_view word : std::span{parts}.subspan(3)) options.push_back(read_option(word, like_it));
   }
   return options;
 }
@@ -183,8 +111,8 @@ Flag read_flag(std::span<const std::string> words, std::size_t& at, OptionSet se
 }  // namespace
 
 const std::vector<Option>& options_of(OptionSet set) {
-  static const std::array all{read_groups(slurm_groups), read_groups(qsub_groups), read_groups(mpi_groups),
-                              read_groups(torch_groups), read_groups(resource_groups)};
+  static const std::array all{read_options("slurm"), read_options("qsub"), read_options("mpirun"),
+                              read_options("torch"), read_options("resources")};
   return all[static_cast<std::size_t>(set)];
 }
 

@@ -42,6 +42,7 @@ enum class Relates {
   excludes,      ///< the job is refused with both
   undoes,        ///< the one that comes last counts
   needs_one_of,  ///< without all others it is refused
+  covers,        ///< a number that is not less than that of the other
 };
 struct Relation {
   std::string_view option;

@@ -104,6 +104,8 @@ void read_pbs(const JobScript& script, Request& request) {
       request.chunks.push_back(pbs_chunk(part, select->line));
   if (const Resource* const time = last_resource(resources, "walltime"))
     if (const auto minutes = pbs_minutes(time->value)) request.minutes = Asked<double>{*minutes, time->line};
+  if (const Resource* const place = last_resource(resources, "place"))
+    request.is_exclusive = place->value.find("excl") != std::string::npos;
   request.partition = asked_by(directive(script, "q"), any_text);
 }
 

@@ -24,12 +24,20 @@ bool is_name_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/// Past the line `end` of the here-document whose first line begins at `begin`; nothing if no line is that.
-std::optional<std::size_t> end_of_here_document(std::string_view text, std::size_t begin, std::string_view end) {
+struct HereDocument {
+  std::string end;
+  bool may_have_tabs;  ///< <<-: before `end`
+};
+
+/// Past the last line of the here-document whose first line begins at `begin`; nothing if it has none.
+std::optional<std::size_t> end_of_here_document(std::string_view text, std::size_t begin,
+                                                const HereDocument& document) {
   while (begin < text.size()) {
-    const std::string_view line = text.substr(begin, std::min(text.find('\n', begin), text.size()) - begin);
+    std::string_view line = text.substr(begin, std::min(text.find('\n', begin), text.size()) - begin);
     begin = std::min(begin + line.size() + 1, text.size());
-    if (trim(line) == trim(end)) return begin;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (document.may_have_tabs) line.remove_prefix(std::min(line.find_first_not_of('\t'), line.size()));
+    if (line == document.end) return begin;
   }
   return std::nullopt;
 }
@@ -245,7 +253,8 @@ class Reader {
     end_word();
     const bool is_here = peek() == '<' && peek(1) == '<' && peek(2) != '<';
     next_ = is_here ? Word::end_of_here_document : Word::target;
-    if (is_here) return take(peek(2) == '-' ? 3 : 2);
+    may_have_tabs_ = is_here && peek(2) == '-';
+    if (is_here) return take(may_have_tabs_ ? 3 : 2);
     while (peek() == '<' || peek() == '>' || peek() == '&' || peek() == '|') take();
   }
 
@@ -255,8 +264,8 @@ class Reader {
     end_command();
     list_begin_ = commands_.size();
     take();
-    for (const std::string& end : std::exchange(here_documents_, {})) {
-      const auto after = end_of_here_document(text_, at_, end);
+    for (const HereDocument& document : std::exchange(here_documents_, {})) {
+      const auto after = end_of_here_document(text_, at_, document);
       const int first = line_;
       take(after.value_or(text_.size()) - at_);
       mark_here_text(first, after ? line_ : line_ + 1);
@@ -304,7 +313,7 @@ class Reader {
     has_word_ = false;
     std::string word = std::exchange(word_, {});
     const Word is = std::exchange(next_, Word::argument);
-    if (is == Word::end_of_here_document) here_documents_.push_back(std::move(word));
+    if (is == Word::end_of_here_document) here_documents_.push_back({std::move(word), may_have_tabs_});
     if (is != Word::argument) return;
     const bool opens_function = word == "{" && command_.words.size() == 2 && command_.words[0] == "function";
     if (opens_function) end_command();
@@ -364,7 +373,8 @@ class Reader {
   std::vector<Group> groups_{};
   std::size_t list_begin_ = commands_.size();  ///< the first command of the list that goes on
   std::vector<Command> within_{};
-  std::vector<std::string> here_documents_{};
+  bool may_have_tabs_ = false;  ///< of the here-document whose end word comes next
+  std::vector<HereDocument> here_documents_{};
 };
 
 }  // namespace

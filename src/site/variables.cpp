@@ -15,10 +15,6 @@ constexpr std::string_view variable_table =
 #include "site/variable_table.txt"
     ;
 
-constexpr std::pair<std::string_view, Form> forms_of_table[]{{"choice", Form::choice}, {"counts", Form::counts},
-                                                             {"exact", Form::exact},   {"number", Form::number},
-                                                             {"port", Form::port},     {"word", Form::word}};
-
 constexpr std::size_t longest_name = 64;  ///< longer than any that there is, so that no text takes long
 
 constexpr std::array<std::string_view, 2> misspelt_prefixes{"NCLL_", "NCC_"};
@@ -47,9 +43,8 @@ void read_line(std::string_view line, Family& family) {
   for (const std::string_view name : names) read_name(name, family);
   if (equals == line.npos) return;
   const std::string_view value = line.substr(equals + 3), form = value.substr(0, value.find(' '));
-  const auto* const known = find_by(forms_of_table, form, &std::pair<std::string_view, Form>::first);
   for (const std::string_view name : names)
-    family.rules.push_back({name, known ? std::optional{known->second} : std::nullopt, value.substr(form.size())});
+    family.rules.push_back({name, form_named(form), trim(value.substr(form.size()))});
 }
 
 /// The rule of `name` itself, else the one that all names of its family take that end so.
@@ -147,6 +142,11 @@ std::optional<std::string> near_variable(std::string_view name) {
     nearest = known;
   }
   return nearest.empty() ? std::nullopt : std::optional{with_prefix(*family, nearest)};
+}
+
+std::string_view named_elsewhere(std::string_view name) {
+  const Family::Rule* const rule = rule_of(name);
+  return rule == nullptr || rule->form ? std::string_view{} : rule->words;
 }
 
 std::string expected_instead(std::string_view name, std::string_view value) {

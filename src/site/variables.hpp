@@ -17,8 +17,8 @@ namespace lockstep::site {
 /// The variables that one library reads, and that begin alike.
 struct Family {
   struct Rule {
-    std::string_view name;  ///< "*_ENABLE": all known ones that end so
-    std::optional<Form> form;
+    std::string_view name;     ///< "*_ENABLE": all known ones that end so
+    std::optional<Form> form;  ///< nothing: the words are what the other batch system has
     std::string_view words;
   };
 
@@ -47,6 +47,9 @@ struct Family {
 
 /// The known name that `name`, which is none, is one or two letters off.
 [[nodiscard]] std::optional<std::string> near_variable(std::string_view name);
+
+/// What the other batch system has instead of a variable of Slurm or PBS; empty if the table does not say.
+[[nodiscard]] std::string_view named_elsewhere(std::string_view name);
 
 /// What the variable takes instead of `value`; empty if it takes that or the table cannot tell.
 [[nodiscard]] std::string expected_instead(std::string_view name, std::string_view value);

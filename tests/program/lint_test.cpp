@@ -89,6 +89,17 @@ TEST_F(Lint, CleanScriptsGiveTheLastLineOnly) {
   EXPECT_EQ(lint("generic/commands.sh").exit_code, 0);
 }
 
+// A pattern of extglob is an error to bash -n alone, as that executes no shopt.
+TEST_F(Lint, PatternsAreReadAsTheScriptHasThem) {
+  const std::string body = "rm -f !(*.sh)x\ncase $1 in\n  !(a|b)) echo other ;;\nesac\n";
+  for (const std::string before : {"shopt -s extglob\n", "shopt -qs nullglob extglob\n", ". ./lib.sh\n"}) {
+    write("generic/patterns.sh", "#!/bin/bash\n" + before + body);
+    expect_told(lint("generic/patterns.sh"), 0, {": 0 errors, 0 warnings, "});
+  }
+  write("generic/patterns.sh", "#!/bin/bash\nshopt -u extglob\n" + body);
+  expect_told(lint("generic/patterns.sh"), 1, {"generic/patterns.sh:3: error: syntax error near"});
+}
+
 TEST_F(Lint, TheSiteIsSaidThenMarkedThenSourcedThenTheFolder) {
   std::string big = files_["./derecho/clean.pbs"];
   big =
@@ -130,6 +141,8 @@ TEST_F(Lint, RefusesBadInput) {
       {"lint marked", {"marked:2"}},
       {"lint binary", {"not a text file"}},
       {"lint delta", {"delta"}},
+      {"lint /proc/self/mem", {"/proc/self/mem", "copy its content to a file first"}},
+      {"lint /proc/self/status", {"/proc/self/status", "copy its content to a file first"}},
       {"lint delta/clean.sbatch --json no/such/folder/f.json", {"no/such/folder"}},
   };
   for (const support::Refused& refused : table) expect_refused(lockstep_on, refused);

@@ -108,7 +108,7 @@ const std::vector<DrawnKey>& drawn_keys() {
       {"drop-last", {"true", "false"}},
       {"cache", {"auto", "none", "node"}},
       {"loader-threads", {"0", "1", "3"}},
-      {"batch", {"32", "24"}},
+      {"batch", {"32", "48"}},
       {"bn-group", {}, "drawn with the recipe"},
       {"accumulate", {"1", "2"}},
       {"epochs", {"3", "4"}},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -75,13 +76,15 @@ system or MPI failed.
 /// Throws core::Error (usage) if it is no text.
 std::string read_script(const std::string& path) {
   std::string text = io::read_text(path, most_text);
-  const bool is_utf16 = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
-  if (is_utf16 || text.find('\0') != text.npos)
+  const auto refuse = [&path](std::string what, std::string fix) {
     core::fail_usage(
-        {.what = is_utf16 ? "a text in UTF-16 (it begins with the byte order mark U+FEFF)" : "not a text file",
-         .where = path,
-         .expected = "a job script of Slurm or PBS",
-         .fix = is_utf16 ? "iconv -f UTF-16 -t UTF-8 FILE" : ""});
+        {.what = std::move(what), .where = path, .expected = "a job script of Slurm or PBS", .fix = std::move(fix)});
+  };
+  if (std::ifstream file{path}; text.empty() && (file.peek() != std::ifstream::traits_type::eof() || file.bad()))
+    refuse("the file cannot be read, or the system does not say its size", "copy its content to a file first");
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
+    refuse("a text in UTF-16 (it begins with the byte order mark U+FEFF)", "iconv -f UTF-16 -t UTF-8 FILE");
+  if (text.find('\0') != text.npos) refuse("not a text file", "");
   return text;
 }
 
@@ -121,7 +124,7 @@ Judged judge(const std::string& path, const Request& request, const std::vector<
   };
   std::vector<site::Finding> findings = site::lint_script(script, site, exists);
   // bash cannot read lines of Windows either, but lint_script() says so more clearly.
-  const auto broken = script.dos_line == 0 ? find_syntax_error(path, text) : std::nullopt;
+  const auto broken = script.dos_line == 0 ? find_syntax_error(path, text, script) : std::nullopt;
   const auto insert = [&findings](const site::Finding& finding) {
     findings.insert(std::ranges::upper_bound(findings, finding.line, {}, &site::Finding::line), finding);
   };

@@ -36,6 +36,14 @@ int first_long_line(std::string_view text) {
   return found == lines.end() ? 0 : static_cast<int>(found - lines.begin()) + 1;
 }
 
+/// Whether the script switches the patterns of extglob on, or reads a file that may: bash -n executes neither.
+bool may_use_patterns(const site::JobScript& script) {
+  return std::ranges::any_of(script.commands, [](const site::Command& command) {
+    const bool is_shopt = command.words[0] == "shopt" && site::has_word(command.words, "extglob");
+    return site::is_one_of(command.words[0], ". source") || (is_shopt && !site::has_word(command.words, "-u"));
+  });
+}
+
 }  // namespace
 
 bool is_for_bash(std::string_view text) {
@@ -45,7 +53,8 @@ bool is_for_bash(std::string_view text) {
                              [](std::string_view word) { return site::is_one_of(site::file_name(word), "bash sh"); });
 }
 
-std::optional<site::Finding> find_syntax_error(const std::string& path, std::string_view text) {
+std::optional<site::Finding> find_syntax_error(const std::string& path, std::string_view text,
+                                               const site::JobScript& script) {
   if (!is_for_bash(text)) return std::nullopt;
   if (const int line = first_long_line(text); line != 0)
     return site::Finding{.severity = site::Severity::warning,
@@ -56,7 +65,8 @@ std::optional<site::Finding> find_syntax_error(const std::string& path, std::str
   // Prints, and ends with 0, only if there is a bash and it complains; in 1 GiB. BASH_ENV would be executed.
   const auto complaint =
       runtime::output_of({"env", "-u", "BASH_ENV", "LC_ALL=C", "sh", "-c",
-                          "ulimit -v 1048576; command -v bash >/dev/null && ! bash -n \"$1\" 2>&1", "sh", path},
+                          "ulimit -v 1048576; command -v bash >/dev/null && ! bash $2 -n \"$1\" 2>&1", "sh", path,
+                          may_use_patterns(script) ? "-O extglob" : ""},
                          time_for_bash);
   if (!complaint) return std::nullopt;
   for (const std::string_view line : site::split(*complaint, '\n'))

@@ -76,23 +76,20 @@ Json read_table(const toml::table& table, const Json& model, const std::string& 
   Json read = model.contains("*") ? Json::object() : model;
   for (const auto& [key, node] : table) {
     const std::string name{key.str()};
-    if (model.contains("*")) {
-      read[name] = read_table(require_table(key, node, file), model["*"], file);
-      continue;
-    }
-    if (!model.contains(name)) {
+    if (!model.contains("*") && !model.contains(name)) {
       std::vector<std::string> names;
       for (const auto& [known, value] : model.items()) names.push_back(known);
       const auto near = core::near_miss(name, names);
       fail_at(file, node.source(), fmt::format("unknown key '{}'", name), "one of " + core::join(names),
               near ? fmt::format("did you mean '{}'?", *near) : "");
     }
-    if (model[name].is_object()) {
-      read[name] = read_table(require_table(key, node, file), model[name], file);
+    const Json& inner = model[model.contains("*") ? "*" : name];
+    if (inner.is_object()) {
+      read[name] = read_table(require_table(key, node, file), inner, file);
       continue;
     }
-    const auto value = value_of(node, model[name]);
-    if (!value) fail_at(file, node.source(), fmt::format("'{}' has a wrong value", name), expectation_of(model[name]));
+    const auto value = value_of(node, inner);
+    if (!value) fail_at(file, node.source(), fmt::format("'{}' has a wrong value", name), expectation_of(inner));
     read[name] = *value;
   }
   return read;

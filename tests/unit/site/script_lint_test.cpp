@@ -73,7 +73,7 @@ TEST(ScriptLint, WhatASiteNeeds) {
 
 TEST(ScriptLint, LimitsOfASite) {
   expect_all({{"#SBATCH --nodes=6\n", 1, error, "at most 5"},
-              {"#SBATCH --time=61\n", 1, error, "at most 1 hours"},
+              {"#SBATCH --time=61\n", 1, error, "at most 1 hour"},
               {"#SBATCH --ntasks-per-node=4\n#SBATCH --cpus-per-task=17\n", 2, error, "68 cores"},
               {"#SBATCH --mem=257G\n", 1, error, "memory"},
               {"#SBATCH --gpus-per-node=5\n", 1, error, "at most 4"},
@@ -94,6 +94,7 @@ TEST(ScriptLint, LimitsOfASite) {
               {"#SBATCH --qos=x-b\n#SBATCH --gpus-per-node=1\n", 1, error, "a QOS that ends in -b has none"},
               {"cp a \"${OLD_TMPDIR}/a\"\n", 1, warning, "fix: $TMPDIR"}},
              slurm_site(), clean_header);
+  EXPECT_FALSE(has(lint(clean_header + "#SBATCH --time=61\n", slurm_site()), 4, error, "1 hours"));
   for (const char* const text : {"#SBATCH --array=0-3000%1\n", "#SBATCH --qos=x-b\n", "cp a \"$TMPDIR/a\"\n",
                                  "#SBATCH --qos=x\n#SBATCH --gpus-per-node=a100:1\n"})
     EXPECT_EQ(listed(lint(clean_header + text, slurm_site())), "") << text;
@@ -208,7 +209,11 @@ TEST(ScriptLint, WhatSbatchRefusesUnread) {
   EXPECT_TRUE(has(judge("#SBATCH -N 1\na\n"), 1, error, "#!"));
   EXPECT_TRUE(has(judge("#!/bin/bash\r\n#SBATCH -N 1\r\na\r\n"), 1, error, "Windows"));
   EXPECT_TRUE(has(judge("#!/bin/bash\n#PBS -N a\na\r\n"), 3, error, "CR"));
-  for (const char* const text : {"#!/bin/bash\n#SBATCH -N 1\na\n", "#PBS -N a\na\n", "a\n"})
+  for (const char* const empty : {"", "\n", " \n\t\n"}) EXPECT_TRUE(has(judge(empty), 1, error, "empty")) << empty;
+  EXPECT_TRUE(has(judge("srun -n 4 hostname\n"), 1, warning, "#!/bin/bash"));
+  EXPECT_TRUE(has(judge("a\n"), 1, note, "does not begin with #!"));
+  EXPECT_TRUE(has(judge("run() {\n  srun ./x\n}\n"), 1, note, "does not begin with #!"));
+  for (const char* const text : {"#!/bin/bash\n#SBATCH -N 1\na\n", "#PBS -N a\na\n", "#!/bin/bash\n"})
     EXPECT_EQ(listed(judge(text)), "") << text;
 }
 

@@ -40,12 +40,44 @@ TEST(ScriptRules, ValuesOfTheirKind) {
                {"#SBATCH --open-mode=add\n", 1, error, "one of append, truncate"},
                {"#SBATCH --exclusive=node\n", 1, error, "user"},
                {"#SBATCH --segment=4\n", 1, note, "newer than Slurm 22.05"},
+               {"#SBATCH --begin=tomorow\n", 1, error, "now+1hour, or one of now, today, tomorrow"},
+               {"#SBATCH --deadline=soon\n", 1, error, "2026-01-31T12:00"},
+               {"#SBATCH --distribution=blocked\n", 1, error, "some of block, cyclic"},
+               {"#SBATCH -m block:cylic\n", 1, error, "some of block, cyclic"},
+               {"srun --mpi=pmx ./x\n", 1, error, "one of none, pmi2, pmix"},
+               {"srun -m blocked ./x\n", 1, error, "srun refuses it"},
                {"srun --mem=0.5G ./x\n", 1, error, "srun refuses it"},
                {"srun --ntaks=4 ./x\n", 1, error, "did you mean --ntasks?"}});
   expect_nothing(
       job, {"#SBATCH --mail-type=end,FAIL\n", "#SBATCH --chdir=/home/me\n", "#SBATCH -a 0-3\n#SBATCH -o %x_%4a.out\n",
             "#SBATCH -a 0-3\n#SBATCH -o /dev/null\n", "#SBATCH --output=log.out\n", "#SBATCH --mem=512M\n",
             "srun -o ~/x --mem=$M ./x\nM=1\n", "srun --of-a-plugin ./x\n"});
+  for (const std::string time : {"16:00", "now+1hour", "\"12:00 PM\"", "2027-01-20T12:34:00", "noon", "Tomorrow",
+                                 "\"teatime today\"", "010227", "now", "\"now + 1 hour\"", "tomorrow-noon"})
+    expect_nothing(job, {("#SBATCH --begin=" + time + "\n").c_str()});
+  for (const std::string way :
+       {"block", "*:cyclic:fcyclic", "plane=4", "cyclic,Pack", "NoPack", "hostfile", "arbitrary"})
+    expect_nothing(job, {("#SBATCH --distribution=" + way + "\n").c_str()});
+  for (const std::string plugin : {"pmix", "pmix_v4", "pmi1", "cray_shasta", "list", "own", "openmpi", "pmi2", "none"})
+    expect_nothing(job, {("srun --mpi=" + plugin + " ./x\n").c_str()});
+}
+
+TEST(ScriptRules, MoreThanThereIs) {
+  expect_only("", {{"#SBATCH -N 4\n#SBATCH -n 2\n", 2, warning, "2 tasks on 4 nodes"},
+                   {"#SBATCH -N 4 -n 1\n", 1, warning, "1 task on 4 nodes"},
+                   {"#SBATCH -N 3-4 -n 2\n", 1, warning, "2 tasks on 3 nodes"},
+                   {"srun -N 4 -n 2 ./x\n", 1, warning, "2 tasks on 4 nodes"},
+                   {"#PBS -l select=2:ncpus=8:mpiprocs=16\n", 1, warning, "16 ranks on 8 cores"},
+                   {"#PBS -l select=1:ncpus=4+1:ncpus=1:mpiprocs=4\n", 1, warning, "4 ranks on 1 core"},
+                   {"#PBS -l select=2:ncpus=4\nmpiexec -n 16 ./a\n", 2, error, "the job has 8 cores for them"}});
+  expect_nothing("", {"#PBS -l select=2:ncpus=4\nmpiexec -n 8 ./a\n", "#PBS -l select=1:ngpus=4\nmpiexec -n 4 ./a\n",
+                      "#PBS -l select=2:ncpus=4 -l place=scatter:excl\nmpiexec -n 16 ./a\n",
+                      "#PBS -l select=2:ncpus=4:mpiprocs=8 -l place=excl\n", "#PBS -l walltime=1\nmpiexec -n 16 ./a\n",
+                      "#SBATCH -N 1 -c 4\nsrun -c 1 -n 8 ./a\n"});
+  expect_nothing("", {"#SBATCH -N 4 -n 4\n", "#SBATCH -N 2-4 -n 2\n", "#SBATCH -N 4\n#SBATCH --ntasks-per-node=1\n",
+                      "srun -N 1 -n 1 ./x\n", "#SBATCH -N 4\nsrun -n 2 ./x\n", "srun -N $N -n 2 ./x\nN=1\n",
+                      "#PBS -l select=2:ncpus=8:mpiprocs=8\n", "#PBS -l select=2:mpiprocs=8\n",
+                      "#SBATCH -n 2\n#SBATCH hetjob\n#SBATCH -N 4\n"});
 }
 
 TEST(ScriptRules, OptionsThatDoNotGoTogether) {
@@ -78,7 +110,8 @@ TEST(ScriptRules, ResourcesOfPbs) {
                    {"#PBS -l walltime=10m\n", 1, error, "HH:MM:SS"},
                    {"#PBS -j both\n", 1, error, "one of oe, eo, n"},
                    {"#PBS -r yes\n", 1, error, "one of y, n"},
-                   {"#PBS -o ~/log\n", 1, warning, "written out"}});
+                   {"#PBS -o ~/log\n", 1, warning, "written out"},
+                   {"#PBS -N my job\n", 1, error, "fix: write -N VALUE, with no blank in the value"}});
   expect_nothing("",
                  {"#PBS -V\n", "#PBS -l select=2:ncpus=64:mpiprocs=4:ngpus=4:mem=480gb+1:ncpus=128\n",
                   "#PBS -l nodes=2:ppn=4,walltime=10:00\n", "#PBS -l ncpus=4,mem=4gb\n", "#PBS -k oed -m abe -j oe\n",
@@ -139,7 +172,9 @@ TEST(ScriptRules, SignalsAndTraps) {
                {"#SBATCH --signal=B:USR1@60\ntrap save USR2\nsrun ./x &\nwait\n", 1, error, "without a trap for USR1"},
                {"#SBATCH --no-requeue\nscontrol requeue $SLURM_JOB_ID\n", 2, error, "--no-requeue of line 3"},
                {"srun ./x &\n", 1, error, "no wait after it"},
-               {"for i in 1 2; do\n  srun ./x &\ndone\necho done\n", 2, error, "no wait after it"}});
+               {"for i in 1 2; do\n  srun ./x &\ndone\necho done\n", 2, error, "no wait after it"},
+               {"#SBATCH --signal=USR1@600\nsrun ./x\n", 1, warning, "as soon as the job starts"},
+               {"#SBATCH --signal=B:USR1@900\ntrap a USR1\nsrun ./x &\nwait\n", 1, warning, "less than 600"}});
   expect_only("", {{"#PBS -r n\nqrerun $PBS_JOBID\n", 2, error, "#PBS -r y"},
                    {"#PBS -l walltime=10\ntrap save TERM\nmpiexec ./x\n", 3, error, "in the foreground"}});
   expect_nothing(job + catching,
@@ -150,6 +185,34 @@ TEST(ScriptRules, SignalsAndTraps) {
                        "#SBATCH --signal=USR1@60\nsrun ./x\n", "srun nvidia-smi &\nsrun ./x\n", "srun ./x &\n./watch\n",
                        "#SBATCH --requeue\nscontrol requeue $SLURM_JOB_ID\n", "scontrol requeue $SLURM_JOB_ID\n",
                        "a && srun ./x &\nb\nwait\n"});
+}
+
+TEST(ScriptRules, HereDocumentsEndWhereBashEndsThem) {
+  expect_only(job, {{"cat <<EOF\na\n EOF\nsrun ./x\n", 1, error, "never ends"},
+                    {"cat <<EOF\na\nEOF \nsrun ./x\n", 1, error, "never ends"},
+                    {"cat <<EOF\na\n\tEOF\nsrun ./x\n", 1, error, "with nothing before or after"},
+                    {"cat <<-EOF\na\n  EOF\nsrun ./x\n", 1, error, "never ends"}});
+  expect_nothing(job, {"cat <<-EOF\n\ta\n\tEOF\nsrun ./x\n", "cat <<' EOF'\na\n EOF\nsrun ./x\n", "cat <<E\na\nE",
+                       "cat <<-'A' <<B\n\t\tA\nB\nsrun ./x\n"});
+}
+
+TEST(ScriptRules, VariablesOfTheOtherBatchSystem) {
+  const std::string pbs = "#PBS -l walltime=10\n";
+  expect_only(job, {{"cd $PBS_O_WORKDIR\n", 1, warning, "fix: $SLURM_SUBMIT_DIR"},
+                    {"cat ${PBS_NODEFILE}\ncat $PBS_NODEFILE\n", 1, warning, "it is a variable of PBS"},
+                    {"if [ $SLURM_NTASKS -gt 1 ]; then cat $PBS_NODEFILE; fi\n", 1, warning, "$PBS_NODEFILE"}});
+  expect_only(pbs, {{"cd $SLURM_SUBMIT_DIR\nmpiexec ./x\n", 1, warning, "fix: $PBS_O_WORKDIR"},
+                    {"mpiexec -n $SLURM_NTASKS ./x\n", 1, warning, "it is a variable of Slurm"}});
+  for (const std::string& header : {job, pbs})
+    expect_nothing(header,
+                   {"cd ${PBS_O_WORKDIR:-$SLURM_SUBMIT_DIR}\n", "cd \"${SLURM_SUBMIT_DIR:-${PBS_O_WORKDIR:-.}}\"\n",
+                    "if [ -n \"$PBS_JOBID\" ]; then cd $PBS_O_WORKDIR; else cd $SLURM_SUBMIT_DIR; fi\n",
+                    "if [ -n \"$SLURM_JOB_ID\" ]; then cd $SLURM_SUBMIT_DIR; else cd $PBS_O_WORKDIR; fi\n",
+                    "if [ ! -z \"$SLURM_JOB_ID\" ]; then cd $SLURM_SUBMIT_DIR; else cd $PBS_O_WORKDIR; fi\n",
+                    "if [[ -v PBS_JOBID ]]; then\n  cd $PBS_O_WORKDIR\nelse\n  cd $SLURM_SUBMIT_DIR\nfi\n",
+                    "case $SYSTEM in\npbs) cd $PBS_O_WORKDIR ;;\nslurm) cd $SLURM_SUBMIT_DIR ;;\nesac\nSYSTEM=pbs\n",
+                    "PBS_O_WORKDIR=a\nSLURM_SUBMIT_DIR=b\ncd $PBS_O_WORKDIR $SLURM_SUBMIT_DIR\n"});
+  expect_nothing("", {"cd $PBS_O_WORKDIR\ncd $SLURM_SUBMIT_DIR\n"});
 }
 
 TEST(ScriptRules, CharactersThatLookLikeOthers) {
