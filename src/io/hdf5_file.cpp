@@ -101,13 +101,24 @@ SpaceId make_space(const Place& place, const Dimensions& dimensions, std::uint64
                          [&] { return H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), most.data()); })};
 }
 
+/// The groups in its name. They keep no times: files of the same content are equal to the byte.
+void add_groups(const Place& place, hid_t file) {
+  const ListId list = make_list(place, H5P_GROUP_CREATE);
+  set_options(place, [&] { return H5Pset_obj_track_times(list.get(), false); });
+  for (std::size_t end = place.dataset.find('/', 1); end != std::string::npos; end = place.dataset.find('/', end + 1)) {
+    const std::string name = place.dataset.substr(0, end);
+    if (H5Lexists(file, name.c_str(), H5P_DEFAULT) > 0) continue;
+    const GroupId group{checked(place, "create a group",
+                                [&] { return H5Gcreate2(file, name.c_str(), H5P_DEFAULT, list.get(), H5P_DEFAULT); })};
+  }
+}
+
 /// At `place`, in `file`.
 DatasetId add_dataset(const Place& place, hid_t file, core::DType dtype, const SpaceId& space, const ListId& list) {
   const TypeId type = type_in_file(dtype);
-  const ListId links = make_list(place, H5P_LINK_CREATE);  // for groups in its name
-  set_options(place, [&] { return H5Pset_create_intermediate_group(links.get(), 1); });
+  add_groups(place, file);
   DatasetId id{checked(place, "create the data set", [&] {
-    return H5Dcreate2(file, place.dataset.c_str(), type.get(), space.get(), links.get(), list.get(), H5P_DEFAULT);
+    return H5Dcreate2(file, place.dataset.c_str(), type.get(), space.get(), H5P_DEFAULT, list.get(), H5P_DEFAULT);
   })};
   if (dtype == core::DType::bfloat16) write_attribute(place, id.get(), dtype_attribute, std::string{"bfloat16"});
   return id;

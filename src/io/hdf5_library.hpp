@@ -39,6 +39,7 @@ struct IdPolicy {
 
 using FileId = core::UniqueHandle<IdPolicy<&H5Fclose>>;
 using DatasetId = core::UniqueHandle<IdPolicy<&H5Dclose>>;
+using GroupId = core::UniqueHandle<IdPolicy<&H5Gclose>>;
 using SpaceId = core::UniqueHandle<IdPolicy<&H5Sclose>>;
 using TypeId = core::UniqueHandle<IdPolicy<&H5Tclose>>;
 using ListId = core::UniqueHandle<IdPolicy<&H5Pclose>>;

@@ -49,22 +49,19 @@ std::string help_text() {
 
 It checks:
   - directives: misspelt, malformed, obsolete, mutually exclusive, or where the batch system does not read them
-  - requests, compared with the cluster's documents
+  - requests, compared with the cluster's documents; traps, and the signals that reach them
   - how ranks are started, and how they find each other on several nodes
-  - traps, and the signals that reach them
   - variables that nothing reads or sets, that contradict one another, or are expanded before ranks exist
-  - characters that only look like keyboard characters
-  - whether bash can parse the whole script
+  - whether bash can parse the whole script, and characters that only look like keyboard characters
 Use ShellCheck for other shell errors. A script may have at most 1 MiB. Beyond 50,000 words, 1000 directives, 20 levels
-of quotes and brackets, and 500 findings the rest is left out, with a warning. Prints a line FILE:LINE: for each finding: an error (the job is refused,
-or does something else than it says), a warning (it may work, but slower or not as meant) or a note. The last line has
+of quotes and brackets, and 500 findings the rest is left out, with a warning. Prints FILE:LINE: for each finding: an
+error (refused, or not what it says), a warning (it may work, but slower or not as meant) or a note. The last line has
 their number and the sites whose limits were used.
 
       --site S           delta, derecho, ibex, hipergator or generic, which has no limits. Without --site, the site
                          comes from a line "# lockstep: site=S" in the script, or the sourced lib/S.sh, or the name
                          of the script's folder; if none is a known site, generic is used, with a note
-      --json F           also write the findings to F (share/schemas/lint-1.schema.json); -: to stdout, instead of
-                         the lines
+      --json F           write the findings to F, too (share/schemas/lint-1.schema.json); -: only to stdout
   -h, --help
 
 share/lockstep/sites.toml (or the file in LOCKSTEP_SITES) has what clusters document, with the source of each fact.
