@@ -62,7 +62,7 @@ std::vector<Option> read_options(std::string_view set) {
     const auto parts = split_words(line.substr(0, equals));
     const Option like_it{.of = named<Of>("both sbatch srun qsub job chunk host", parts[0]),
                          .takes = named<Takes>("nothing maybe value two", parts[1]),
-                         .form = form_named(parts[2]).value_or(Form::text),
+                         .form = form_named(parts[2]).value(),
                          .words = line.substr(std::min(equals + 3, line.size()))};
     for (const std::string_view word : std::span{parts}.subspan(3)) options.push_back(read_option(word, like_it));
   }

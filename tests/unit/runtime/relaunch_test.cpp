@@ -35,7 +35,10 @@ class Relaunch : public testing::Test {
     unsetenv("OMPI_MCA_rmaps_base_oversubscribe");
     unsetenv("OMPI_MCA_hwloc_base_binding_policy");
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override {
+    unsetenv("LOCKSTEP_MPIEXEC");
+    fs::remove_all(folder_);
+  }
 
   /// What the launcher wrote to `file` when a child replaced itself.
   [[nodiscard]] std::vector<std::string> relaunch(int n_ranks, std::vector<std::string> words, const char* file,

@@ -177,9 +177,9 @@ TEST_F(CsvTest, TakesWhatSpreadsheetsWrite) {
   EXPECT_EQ(values<float>(read_split(*open("sep=,\na;1,b\n1,2.5\n")).x), (Floats{1}));
   const auto of_euros = open("\"price, total\";price, net;y\n3;2;1.5\n");
   EXPECT_EQ(values<float>(read_split(*of_euros).x), (Floats{3, 2})) << "the separator that is there most often";
-  expect_usage([&] { open("a;y\n1.234,5;0\n"); }, {"'1.234,5' is no number", "1000 for 1,000"});
+  expect_usage([&] { open("a;y\n1.234,5;0\n"); }, {"'1.234,5' is not a number", "1000 for 1,000"});
   expect_usage([&] { open("a,b,\n1,2,\n3,4,\n"); },
-               {"'' is no number", "column 2 (no name)", "take off the separator"});
+               {"'' is not a number", "column 2 (no name)", "remove the separator"});
 }
 
 TEST_F(CsvTest, DoubtsWhatANumberMayMean) {
@@ -214,8 +214,8 @@ TEST_F(CsvTest, DoubtsWhatTellsTheAnswerOrNothing) {
 TEST_F(CsvTest, NamesSlipsOfWriters) {
   expect_usage([&] { open("a,y\r1,0\r2,1\r"); }, {"carriage return", "line 1", "tr '\\r' '\\n'"});
   EXPECT_NO_THROW(open("a,y\r\r\n1,0\n"));
-  expect_usage([&] { open("a,b,y\n1,2,0,\n"); }, {"4 columns", "line 2", "take off the separator"});
-  expect_usage([&] { open("# made by x\na,y\n1,0\n"); }, {"one column", "lines of comment"});
+  expect_usage([&] { open("a,b,y\n1,2,0,\n"); }, {"4 columns", "line 2", "remove the separator"});
+  expect_usage([&] { open("# made by x\na,y\n1,0\n"); }, {"one column", "remove comment lines"});
 }
 
 TEST_F(CsvTest, DoubtsWordsAmongNumbersAndColumnsOfOneValue) {
@@ -310,10 +310,10 @@ TEST_F(CsvTest, TellsColumnsOfOneNameApartByNumberOnly) {
 TEST_F(CsvTest, CountsWholeNumbersThatFloat32DoesNotHold) {
   const auto source = open("id,a,y\n16777216,1.1,0.5\n16777217,2.2,0.5\n-16777219.0,9007199254740993,20000001\n");
   EXPECT_TRUE(says(*source, Remark::Kind::changed,
-                   "3 whole numbers of x are rounded, as float32 cannot hold them: '16777217' became 16777216 (line 3, "
+                   "3 whole numbers of x are rounded, as float32 does not hold them: '16777217' became 16777216 (line 3, "
                    "column 0 (id))"));
   EXPECT_TRUE(
-      says(*source, Remark::Kind::changed, "1 whole number of y is rounded, as float32 cannot hold it: '20000001'"));
+      says(*source, Remark::Kind::changed, "1 whole number of y is rounded, as float32 does not hold it: '20000001'"));
   for (const char* held :
        {"16777216", "-16777218", "33554436", "1e10", "16777217.5", "18446744073709551616", "inf", "nan"})
     EXPECT_FALSE(is_rounded_whole(held, *parse_float(held))) << held;
