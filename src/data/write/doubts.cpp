@@ -236,7 +236,7 @@ std::vector<Remark> remarks_on_classes(const std::vector<std::string>& classes) 
     const auto [twin, is_new] = seen.emplace(without_slips(name), name);
     if (!is_new)
       remarks.push_back(warning(fmt::format(
-          "the classes '{}' and '{}' differ by case, blanks or characters that do not show", twin->second, name)));
+          "the classes '{}' and '{}' differ only by case, blanks or invisible characters", twin->second, name)));
   }
   const auto is_number = [](const std::string& name) {
     return name.find_first_not_of("0123456789") == std::string::npos;

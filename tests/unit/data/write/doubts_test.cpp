@@ -134,7 +134,7 @@ TEST(Doubts, WhatMarksTheMissingIsTold) {
 
 TEST(Doubts, NamesOfClassesThatMisleadAreTold) {
   EXPECT_EQ(remarks_on_classes({"Cat", "cat", "dog"}),
-            (Remarks{warning("the classes 'Cat' and 'cat' differ by case, blanks or characters that do not show")}));
+            (Remarks{warning("the classes 'Cat' and 'cat' differ only by case, blanks or invisible characters")}));
   EXPECT_EQ(remarks_on_classes({"10", "11", "9"}),
             (Remarks{warning("classes are whole numbers and sorted as texts: the label of class '11' is 1")}));
   EXPECT_EQ(remarks_on_classes({"0", "1", "10", "11"}), Remarks{});
