@@ -69,6 +69,7 @@ meets_its_time_limit() {
   job_has_logged "$job" 'exit code 85\|asked to stop, so not started' || fail_job "$job" "not 85"
   echo "time limit: stopped before it, and requeued"
   rm waits
+  on ctl scontrol update "JobId=$job" TimeLimit=60 # else the signal of the limit may come before that of its user
   await_log "$job" '^checkpoint runs'
   on ctl scancel "$job"
   await_log "$job" '== saved; not requeued'
