@@ -290,10 +290,10 @@ TEST_F(LeftAlone, ByARunThatKeepsOne) {
 
 // The checkpoint of the step that a link has the name of is not written through it.
 TEST_F(LeftAlone, ByARunThatWouldSaveThere) {
-  fs::create_directories("new/checkpoints");
-  fs::create_directory_symlink("../../other/checkpoints/step-000000004", "new/checkpoints/step-000000004");
-  const Ended ended = support::expect_done(
-      lockstep_on, "train toy --synthetic-samples 128 --batch 32 --save-every 1 --keep 9 --epochs 2 --run-dir new");
+  const std::string run = "train toy --synthetic-samples 128 --batch 32 --save-every 1 --keep 9 --run-dir new ";
+  support::expect_done(lockstep_on, run + "--max-steps 2");
+  fs::create_directory_symlink("../../other", "new/checkpoints/step-000000004");
+  const Ended ended = support::expect_done(lockstep_on, run + "--epochs 2 --resume auto");
   EXPECT_TRUE(has(ended.err, "step-000000004' is a symbolic link, which no checkpoint replaces; training continues"))
       << ended.err;
   EXPECT_TRUE(fs::exists("new/checkpoints/step-000000008/DONE"));
