@@ -142,7 +142,7 @@ class CsvParser {
       fail(fmt::format("{} columns", fields_.size()), lines_.place(),
            fmt::format("{}, as in the first line", n_columns_),
            fields_.size() == n_columns_ + 1 && fields_.all.back().empty()
-               ? "take off the separator that the line ends in"
+               ? "remove the separator at the end of the line"
                : "correct the line");
   }
 
