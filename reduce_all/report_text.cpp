@@ -68,7 +68,7 @@ std::vector<std::string> cells(const Row& row, bool is_best_row) {
           is_best_row ? "*" : ""};
 }
 
-// Of the participants, the library rows that define min and max themselves.
+// Returns the names of the participants whose library itself decides what min and max of a NaN are.
 std::vector<std::string> librarys_own(const BenchmarkInfo& info) {
   std::vector<std::string> names;
   for (const std::string& name : info.algorithms)

@@ -101,7 +101,8 @@ std::uint64_t n_loss_bytes(std::uint64_t n_steps) {
   return of_digest + ((n_steps - most - 1) % after_digest + 1) * sizeof(double);
 }
 
-/// Of a state that is at a known place; the ledger of one kept for a bad step may be ahead of it.
+/// Refuses losses and a ledger that do not fit the step of the state. The ledger of a checkpoint that is kept for a bad
+/// step may be ahead of it, and is not checked.
 void check_history(const ContentReader& reader, const Content& state, bool is_bad_step) {
   const std::uint64_t n_steps = whole_at(state, "step"), ledger = whole_at(state, "ledger");
   const std::uint64_t n_digits = state.at("losses").get_ref<const std::string&>().size();

@@ -110,8 +110,8 @@ bool do_launches_disagree(const Judged& judged, double tolerance) {
   }
 }
 
-// Of n rows, the first one examined must be this certain. Half of the error probability is for all rows together, half
-// for the single rows (`n_shares` 2); if all rows together are slower, the rows get their half (1).
+// Corrects the probabilities for the number of rows, as Holm does. Half of the error probability is for all rows
+// together, half for the single rows (`n_shares` 2); if all rows together are slower, the rows get their half (1).
 void adjust(std::vector<Judged>& all, double n_shares, double tolerance) {
   std::vector<double> slower, faster;
   for (const Judged& one : all) {

@@ -18,9 +18,9 @@ namespace {
 
 constexpr const char* uri_variable = "LOCKSTEP_SIGNAL_URI";  // a name that no result records
 
-// Of the program that tells; stays open until the program ends, as ranks may ask until then.
+// The program that tells keeps this open until it ends, because ranks may ask until then.
 int told = -1;
-// Of the rank: signal handlers can reach only globals and cannot read the environment.
+// A rank keeps this as a global, because signal handlers cannot read the environment.
 std::array<char, 64> note_path{};
 
 constexpr const char* note_name = "lockstep-signal";

@@ -27,7 +27,7 @@ struct LauncherHint {
 
 [[nodiscard]] LauncherHint read_launcher_hint();
 
-/// Of the ranks of this node, those beyond the first on each of its processors; 0 if the hint does not say.
+/// Returns how many ranks of this node are beyond the first on their processor; 0 if the hint does not say.
 [[nodiscard]] int n_sharing_a_processor(const LauncherHint& hint) noexcept;
 
 /// Whether the environment has any sign of a launcher, even one that read_launcher_hint() does not know: then this

@@ -49,7 +49,7 @@ struct Look {
   /// Whether this line has a character that looks like one of ASCII, which is told instead of what comes of it.
   [[nodiscard]] bool has_lookalike(int line) const;
   [[nodiscard]] bool is_pbs() const noexcept { return script.system == BatchSystem::pbs; }
-  /// Of the nodes of the first kind; nothing is asked for where there are none.
+  /// Returns the request for nodes of the first kind; an empty one if there is none.
   [[nodiscard]] Chunk first_chunk() const { return request.chunks.empty() ? Chunk{} : request.chunks.front(); }
   /// Of the job; the most of them where it leaves that open; nothing if it does not say.
   [[nodiscard]] std::optional<long> n_nodes() const;

@@ -61,7 +61,7 @@ struct Gres {
 /// Of --gres=gpu:a100:4, one for each part between commas.
 [[nodiscard]] std::vector<Gres> read_gres(std::string_view text);
 
-/// Of "0-15", "1,3,5-7" or "0-15:4%2"; nothing if it is no array.
+/// Returns the greatest index of "0-15", "1,3,5-7" or "0-15:4%2"; nothing if it is not an array.
 [[nodiscard]] std::optional<long> greatest_index(std::string_view array);
 
 /// "USR1" of "SIGUSR1", "usr1" and "10"; empty if it is no signal.

@@ -53,7 +53,7 @@ struct Launch {
 [[nodiscard]] bool is_torch(Launcher launcher);
 /// srun, mpirun, mpiexec or launch.
 [[nodiscard]] bool starts_ranks(const Launch& launch);
-/// Of the system: it needs no ranks, no MPI and no cores to speak of.
+/// Returns whether this is a command of the system, which needs no ranks, no MPI and few cores.
 [[nodiscard]] bool is_small_command(const Launch& launch);
 /// The last of these; nullptr if there is none.
 [[nodiscard]] const Flag* flag_of(const Launch& launch, std::initializer_list<std::string_view> names);

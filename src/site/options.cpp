@@ -69,7 +69,7 @@ std::vector<Option> read_options(std::string_view set) {
   return options;
 }
 
-/// Of Slurm: of this name, or the only one that begins so.
+/// Returns the option of Slurm with this name, or the only one that begins so.
 const Option* option_of_name(std::string_view name) {
   if (const Option* const option = find_option(OptionSet::slurm, name)) return option;
   const auto& options = options_of(OptionSet::slurm);

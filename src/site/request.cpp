@@ -29,7 +29,7 @@ std::optional<Asked<long>> number_of(const JobScript& script, std::string_view n
 
 long divided(long all, const Asked<long>& parts) { return (all + parts.value - 1) / parts.value; }
 
-/// Of several options the last of these counts.
+/// Reads the GPUs of a node; the last of these options that is given counts.
 void read_slurm_gpus(const JobScript& script, Chunk& chunk) {
   for (const std::string_view name : {"gres", "gpus-per-task", "gpus", "gpus-per-node"}) {
     const Flag* const flag = directive(script, name);

@@ -55,7 +55,7 @@ class Reader {
   }
 
  private:
-  /// Of what has opened in `outer`, up to `end`, which is ) or `. Commands within `commands` go to `after`.
+  /// Reads what has opened in `outer`, up to `end`, which is ) or `. Commands within `commands` go to `after`.
   Reader(const Reader& outer, char end, std::vector<Command>& commands, std::vector<Command>& after)
       : text_{outer.text_},
         at_{outer.at_},

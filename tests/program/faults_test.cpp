@@ -64,8 +64,8 @@ TEST_F(Faults, ACheckpointThatIsLostIsTold) {
   EXPECT_GT(fs::file_size("r/weights.h5"), 0U);
 }
 
-/// The real time; acts once, when the run in `r` has recorded its first checkpoint. For a single rank, which does
-/// nothing else meanwhile.
+/// The real time; acts once, when the run in `r` has recorded its first checkpoint. The single rank itself looks at the
+/// clock and acts, so no test waits for it: sleep() and wait() only pass on what the run asks for.
 class ActsAfterASave : public core::Clock {
  public:
   explicit ActsAfterASave(std::function<void()> act) : act_{std::move(act)} {}

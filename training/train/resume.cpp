@@ -45,7 +45,7 @@ bool is_free(const std::string& key, const std::string& schedule) {
   return std::ranges::find(free_keys, key) != free_keys.end();
 }
 
-/// Of keys that `ignores` does not.
+/// Returns how two recipes differ in keys that `ignores` does not ignore.
 template <class Ignores>
 std::vector<Change> differences(const Json& then, const Json& now, Ignores ignores) {
   std::vector<Change> all;

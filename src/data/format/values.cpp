@@ -32,7 +32,7 @@ bool is_beyond_float(T value) noexcept {
   return std::is_same_v<T, double> && std::isinf(static_cast<float>(value));
 }
 
-// Of doubles, those above 2^53 are no exact numbers to begin with.
+// Returns whether float32 rounds this whole number. Doubles above 2^53 are not exact themselves and do not count.
 template <class T>
 bool is_rounded(T value) noexcept {
   constexpr T all_held = 1 << 24;

@@ -38,7 +38,8 @@ class Bytes {
   bool is_little_endian_;
 };
 
-/// Of a TIFF header and its first directory, as EXIF has them: entries of a tag, a type, a count and a value.
+/// Reads the orientation from a TIFF header and its first directory, as EXIF has them. An entry of the directory has a
+/// tag, a type, a count and a value.
 std::optional<int> orientation_in_tiff(std::span<const std::byte> tiff) {
   constexpr std::uint32_t orientation_tag = 0x0112, short_type = 3;
   constexpr std::uint64_t entry_bytes = 12;
@@ -60,7 +61,7 @@ std::optional<int> orientation_in_tiff(std::span<const std::byte> tiff) {
   return std::nullopt;
 }
 
-/// Of an XMP packet: `tiff:Orientation="6"`, or <tiff:Orientation>6<.
+/// Reads the orientation from an XMP packet: `tiff:Orientation="6"`, or <tiff:Orientation>6<.
 std::optional<int> orientation_in_xmp(std::span<const std::byte> packet) {
   constexpr std::string_view name = "tiff:Orientation";
   const std::string_view text{reinterpret_cast<const char*>(packet.data()), packet.size()};

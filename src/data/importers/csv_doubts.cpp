@@ -41,7 +41,7 @@ void remark_codes(const ColumnFacts& first, std::uint64_t n, const char* name, s
 using Count = std::uint64_t ColumnFacts::*;
 using Say = void (*)(const ColumnFacts& first, std::uint64_t n, const char* name, std::vector<Remark>& remarks);
 
-/// Of all columns together, with the first that has any.
+/// Adds the remark that `say` makes of the sum of `count` over all columns and of the first column that has any.
 void remark_sum(std::span<const ColumnFacts> columns, const char* name, Count count, Say say,
                 std::vector<Remark>& remarks) {
   std::uint64_t n = 0;

@@ -31,7 +31,7 @@ struct ColumnFacts {
   void add(std::string_view field, float value, std::uint64_t row, std::uint64_t line);
 };
 
-/// Of `n_rows` rows. Points are doubted where semicolons separate, as in countries with a decimal comma.
+/// Returns remarks on columns of `n_rows` rows. It doubts points if semicolons separate, as with a decimal comma.
 [[nodiscard]] std::vector<Remark> remarks_on_columns(std::span<const ColumnFacts> x, const ColumnFacts& y,
                                                      std::uint64_t n_rows, bool has_semicolons);
 

@@ -258,7 +258,7 @@ class Scan {
     return classes;
   }
 
-  /// Of images by their names in the composed form of Unicode.
+  /// Returns the names of images by their composed form of Unicode; refuses two of the same form.
   static std::map<std::string, std::string> by_composed_name(const std::vector<std::string>& names,
                                                              const std::string& folder) {
     std::map<std::string, std::string> files;

@@ -76,7 +76,7 @@ std::optional<std::string_view> LineReader::next() {
   }
 }
 
-/// Of old Macs, and of programs that take their ways.
+/// Refuses lines that end in CR alone, as old Macs and some spreadsheets write them.
 void LineReader::check_line_ends(std::string_view first) const {
   const std::size_t at = first.find('\r');
   if (at == std::string_view::npos || at + 1 >= first.size() || first[at + 1] == '\r') return;

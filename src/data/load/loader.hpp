@@ -88,8 +88,8 @@ class Loader {
   [[nodiscard]] LoaderStats stats() const;
   /// Of the samples this rank has delivered since begin_epoch.
   [[nodiscard]] const Ledger& ledger() const noexcept;
-  /// Of this rank's samples in the batches of `epoch` before `batch`: nothing is read, and the epoch is not begun. Not
-  /// for a batch that is repeated.
+  /// Returns the ledger of this rank's samples in the batches of `epoch` before `batch`. It reads nothing and does not
+  /// begin the epoch. Not for a batch that is repeated.
   [[nodiscard]] Ledger ledger_before(std::uint64_t epoch, std::uint64_t batch);
 
  private:

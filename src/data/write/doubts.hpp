@@ -26,10 +26,10 @@ struct SampleDigest {
   std::uint32_t shard = 0;  ///< within the split
 };
 
-/// Of a set of so many samples one in so many is compared, a power of two; 1 up to some two million.
+/// Returns n where one in n samples is compared: a power of two, and 1 for up to some two million samples.
 [[nodiscard]] std::uint64_t compared_one_in(std::uint64_t n_samples) noexcept;
 
-/// Of an x and its y; only `x` and `y` of the result are set.
+/// Returns the digests of an x and its y. It sets only `x` and `y` of the result.
 [[nodiscard]] SampleDigest digest_sample(std::span<const std::byte> x, std::span<const std::byte> y) noexcept;
 [[nodiscard]] inline bool is_compared(const SampleDigest& sample, std::uint64_t one_in) noexcept {
   return (sample.x & (one_in - 1)) == 0;

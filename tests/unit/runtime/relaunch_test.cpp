@@ -82,7 +82,8 @@ int end_under(const fs::path& folder, const std::string& script, int signal = 0)
 
 TEST_F(Relaunch, EndsAsTheLauncherDoes) {
   EXPECT_EQ(end_under(folder_, "echo done\nexit 0\n"), 0);
-  EXPECT_EQ(end_under(folder_, "echo failed >&2\nexit 1\n"), 3) << "a program that is no launcher, as sleep";
+  EXPECT_EQ(end_under(folder_, "echo failed >&2\nexit 1\n"), 3)
+      << "LOCKSTEP_MPIEXEC names a program that is not a launcher";
   EXPECT_EQ(end_under(folder_, "echo stopped\nexit 85\n"), 85);
   setenv("PBS_NODEFILE", "/nowhere", 1);
   EXPECT_EQ(end_under(folder_, "echo failed >&2\nexit 1\n"), 1) << "ranks may be on other nodes";
