@@ -65,8 +65,8 @@ std::uint64_t untouched_bytes(std::uint64_t arena_bytes, std::uint64_t n_local, 
   return of_others + (has_made_parameters ? 0 : of_others);
 }
 
-/// Returns the bytes that all nodes send, slice by slice as they are summed. If rows of a table travel, every node sends
-/// a row and its place for each sample to each other node; less if samples share rows.
+/// Returns the bytes that all nodes send, slice by slice as they are summed. If rows of a table travel, every node
+/// sends a row and its place for each sample to each other node; less if samples share rows.
 std::uint64_t network_bytes(const Recipe& recipe, const parallel::Synchronizer& synchronizer, int n_nodes) {
   if (n_nodes == 1) return 0;
   const std::vector<int> nodes = comm::one_rank_each(n_nodes);
