@@ -137,9 +137,9 @@ const std::vector<DrawnKey>& drawn_keys() {
       {"gamma", {"0.1", "0.7"}},
       {"power", {"1", "2"}},
       {"min-lr", {"0", "0.0001"}},
-      {"precision", {"f32", "bf16"}},
+      {"precision", {"f32", "bf16"}, {}, {"f32", "bf16", "f16"}},
       {"strategy", {"ddp"}},
-      {"graph", {}, "of GPUs"},
+      {"graph", {}, "of GPUs", {"off", "compute", "step"}},
       {"deterministic", {}, "always true here: bits are compared"},
       {"lanes", {"4", "8"}},
       {"threads", {}, "1: ranks are threads"},
@@ -147,7 +147,7 @@ const std::vector<DrawnKey>& drawn_keys() {
   return keys;
 }
 
-DrawnRecipe draw_recipe(std::uint64_t seed, const std::string& folder) {
+DrawnRecipe draw_recipe(std::uint64_t seed, const std::string& folder, DrawFor device) {
   Draw draw{seed};
   const Kind& kind = seed % 12 == 4 ? kinds[std::size(kinds) - 1] : kinds[draw.below(std::size(kinds) - 1)];
   draw.add(kind.recipe);
@@ -174,16 +174,19 @@ DrawnRecipe draw_recipe(std::uint64_t seed, const std::string& folder) {
       if (key.key == selector) draw.set(selector, draw.one_of(key.values));
   for (const DrawnKey& drawn : drawn_keys()) {
     const training::Key& key = training::all_keys()[*training::find_key(drawn.key)];
-    if (drawn.values.empty() || draw.chosen.contains(drawn.key) || !fits(key, draw.chosen)) continue;
+    const std::vector<std::string>& values =
+        device == DrawFor::gpus && !drawn.gpu_values.empty() ? drawn.gpu_values : drawn.values;
+    if (values.empty() || draw.chosen.contains(drawn.key) || !fits(key, draw.chosen)) continue;
     if (drawn.key == "augment" && !kind.has_images) continue;
     if (contains_flag(draw.arguments, drawn.key) || draw.chosen.contains(std::string{key.instead_of})) continue;
     const bool is_rare = !key.use.words.empty();     // only one optimizer, schedule or order has it
     const bool is_too_large = drawn.key == "batch";  // in recipes, for sets as small as these
-    if (is_rare || is_too_large || draw.below(2) == 0) draw.set(drawn.key, draw.one_of(drawn.values));
+    if (is_rare || is_too_large || draw.below(2) == 0) draw.set(drawn.key, draw.one_of(values));
   }
   // What keys forbid one another.
   if (draw.chosen["nesterov"] == "true") draw.add("--momentum 0.9 --dampening 0");
   draw.add("--deterministic --threads 1 --digest");
+  if (device == DrawFor::gpus) draw.add("--device cuda");
   DrawnRecipe recipe{
       .arguments = std::move(draw.arguments), .chosen = std::move(draw.chosen), .rank_counts = {1, 2, 4}};
   if (recipe.chosen["order"] == "torch") recipe.rank_counts = {1};  // it deals samples out by rank

@@ -1,7 +1,7 @@
 // Recipes drawn by a seed from a table of everything that a recipe can set.
 // Invariant: every key of the recipe is in the table, with values to draw from or with the reason why it stays.
 // The same seed gives the same recipe.
-// Used by the tests of resuming and of rank counts.
+// Used by the tests of resuming and of rank counts, in tests/ranks and tests/mpi.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@ struct DrawnKey {
   std::string key;
   std::vector<std::string> values;  ///< none: it stays as the recipe has it, for the reason
   std::string stays_because{};
+  std::vector<std::string> gpu_values{};  ///< in place of `values` on GPUs; none: as on hosts
 };
 
 [[nodiscard]] const std::vector<DrawnKey>& drawn_keys();
@@ -29,7 +30,9 @@ struct DrawnRecipe {
   [[nodiscard]] std::string text() const;
 };
 
-/// `folder`: where sets of shards are made, once for each kind of network. Deterministic, on threads of one each.
-[[nodiscard]] DrawnRecipe draw_recipe(std::uint64_t seed, const std::string& folder);
+enum class DrawFor { hosts, gpus };
+
+/// `folder`: where sets of shards are made, once for each kind of network. The run is deterministic, by one thread a rank.
+[[nodiscard]] DrawnRecipe draw_recipe(std::uint64_t seed, const std::string& folder, DrawFor device = DrawFor::hosts);
 
 }  // namespace lockstep::support
