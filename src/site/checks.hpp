@@ -34,15 +34,9 @@ struct Look {
   mutable int n_searches = 0;
 
   void add(Severity severity, int line, std::string what, std::string why = "", std::string fix = "") const;
-  void error(int line, std::string what, std::string why = "", std::string fix = "") const {
-    add(Severity::error, line, std::move(what), std::move(why), std::move(fix));
-  }
-  void warning(int line, std::string what, std::string why = "", std::string fix = "") const {
-    add(Severity::warning, line, std::move(what), std::move(why), std::move(fix));
-  }
-  void note(int line, std::string what, std::string why = "", std::string fix = "") const {
-    add(Severity::note, line, std::move(what), std::move(why), std::move(fix));
-  }
+  void error(int line, auto... text) const { add(Severity::error, line, std::move(text)...); }
+  void warning(int line, auto... text) const { add(Severity::warning, line, std::move(text)...); }
+  void note(int line, auto... text) const { add(Severity::note, line, std::move(text)...); }
   /// What an unknown name may be meant for is looked for so often only: no text takes long.
   [[nodiscard]] bool may_search() const { return ++n_searches <= 200; }
   [[nodiscard]] bool is_directive(int line) const;
@@ -57,21 +51,21 @@ struct Look {
 
 /// Directives by themselves: form, places, placeholders, those that a job must have.
 void check_directives(const Look& look);
-/// Options: names, values, those that do not go together.
+/// Options, by their table: names, values, those that do not go together; of directives and of srun.
 void check_options(const Look& look);
-/// The resources of PBS.
+/// The resources of PBS: -l NAME=VALUE, -l select=[N:]NAME=VALUE[:...][+...], -l place=...
 void check_resources(const Look& look);
 /// Against the nodes and limits of the site.
 void check_limits(const Look& look);
 /// How ranks are started.
 void check_launches(const Look& look);
-/// Jobs of several nodes or ranks: where things run, and what they find there.
+/// What runs once a node, once a rank or on the first node alone, and how ranks of several nodes find each other.
 void check_nodes(const Look& look);
-/// The command lines of reduce_all and lockstep.
+/// Our own programs, as the script calls them: behind a launcher, or alone.
 void check_programs(const Look& look);
-/// Signals, traps, and going back into the queue.
+/// Signals before a time limit, the traps that catch them, what they reach, and going back into the queue.
 void check_signals(const Look& look);
-/// What the shell fills in before ranks are there.
+/// What the shell of the script fills in: before ranks are there, and where nothing has set it.
 void check_expansions(const Look& look);
 /// Variables and commands.
 void check_commands(const Look& look);

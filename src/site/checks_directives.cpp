@@ -65,8 +65,8 @@ void check_lookalikes(const Look& look) {
   for (const OddCharacter& odd : look.script.unread.odd) {
     const Lookalike* const found = find_lookalike(odd.code);
     if (found == nullptr || odd.line == std::exchange(told, odd.line)) continue;
-    const bool may_be_meant = found->is_seen && found->meant != "-" && !look.is_directive(odd.line);
-    const std::string_view meant = found->meant == " " ? "a blank" : found->meant;
+    const std::string_view meant = found->meant;
+    const bool may_be_meant = is_one_of(meant, "' \"") && !look.is_directive(odd.line);
     look.add(may_be_meant ? Severity::warning : Severity::error, odd.line,
              fmt::format("{} ({})", core::name_of(odd.code), found->name),
              meant.empty() ? "it is invisible, and part of its word"
@@ -98,7 +98,7 @@ bool has_directive(const Look& look, std::string_view name) {
   if (directive(look.script, name) != nullptr) return true;
   if (name == "mem")
     return directive(look.script, "mem-per-cpu") != nullptr || directive(look.script, "mem-per-gpu") != nullptr;
-  return last_resource(pbs_resources(look.script), name) != nullptr;
+  return find_by(pbs_resources(look.script), name, &Resource::name) != nullptr;
 }
 
 std::string as_typed(std::string_view name, BatchSystem system) {

@@ -11,7 +11,7 @@ namespace {
 bool is_python(const Launch& launch) {
   if (launch.program.empty()) return false;
   const std::string_view name = file_name(launch.program.front());
-  return name.starts_with("python") || name == "torchrun";
+  return name.starts_with("python") || is_one_of(name, "torchrun accelerate deepspeed");
 }
 
 bool is_of_lockstep(std::span<const std::string> program) {
@@ -77,7 +77,7 @@ void check_mpi_flag(const Launch& launch, const Look& look) {
 void check_torch(const Launch& launch, const Look& look) {
   if (launch.launcher == Launcher::torch_launch)
     look.warning(launch.line, "torch.distributed.launch is deprecated", "", "torchrun, by one srun on all nodes");
-  const Flag* port = flag_of(launch, {"master_port"});
+  const Flag* port = flag_of(launch, {"master_port", "main_process_port"});
   const Flag* const endpoint = flag_of(launch, {"rdzv_endpoint"});
   if (endpoint != nullptr && endpoint->text().find(':') != std::string::npos) port = endpoint;
   if (port == nullptr) return;

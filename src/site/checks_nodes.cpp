@@ -1,4 +1,3 @@
-// What runs once a node, once a rank or on the first node alone, and how ranks of several nodes find each other.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,40 +38,60 @@ void check_nested(const Launch& outer, const Launch& inner, const Look& look) {
 
 /// [N-credit]: torchrun --nproc-per-node=4 under mpiexec -ppn 4 starts 16 a node.
 bool check_square(const Launch& outer, const Launch& torch, const Look& look) {
-  const Flag* const flag = flag_of(torch, {"nproc_per_node"});
+  const Flag* const flag = flag_of(torch, {"nproc_per_node", "num_processes", "num_gpus"});
   const long outer_ranks = ranks_of_node(outer, look);
   if (!is_mpi_launcher(outer.launcher) || flag == nullptr || outer_ranks < 2 || flag->value == "1") return false;
   look.warning(torch.line,
-               fmt::format("{} starts torchrun {} times a node, and each starts {} processes", name(outer.launcher),
-                           outer_ranks, flag->value.value_or("several")),
-               "", "one rank a node with torchrun, or no torchrun");
+               fmt::format("{} starts {} {} times a node, and each starts {} processes", name(outer.launcher),
+                           name(torch.launcher), outer_ranks, flag->value.value_or("several")),
+               "", fmt::format("one rank a node with {0}, or no {0}", name(torch.launcher)));
   return true;
 }
 
+/// What keeps nodes from being one training, by a row of [nodes], and what comes of it; empty if nothing does.
+std::pair<std::string, const char*> obstacle(const Launch& torch, const Rows::value_type& row) {
+  const auto has = [&torch](std::string_view option) { return flag_of(torch, {option}) != nullptr; };
+  if (has("standalone")) return {"with --standalone", "each node trains by itself"};
+  if (!has(row[2])) return {fmt::format("without --{}", row[2]), "each node trains by itself"};
+  const Flag* const backend = flag_of(torch, {"rdzv_backend"});
+  const bool is_static = backend == nullptr || backend->text() == "static";
+  if (!has("rdzv_endpoint") && (!has(row[3]) || (!is_static && torch.launcher != Launcher::accelerate)))
+    return {"without an address where they meet", "each node waits for the others at its own address"};
+  if (is_static && !has(row[4])) return {fmt::format("without --{}", row[4]), "each node takes itself for the first"};
+  return {};
+}
+
 void check_torch_of_nodes(const Launch& torch, const Launch* outer, const Look& look) {
+  static const Rows rows = option_rows("nodes");
+  const std::string_view own = name(torch.launcher);
+  const Rows::value_type& row = *find_by(rows, own, [](const auto& cells) { return cells[0]; });
   const bool is_square = outer != nullptr && check_square(*outer, torch, look);
   const auto n_nodes = look.n_nodes();
-  const auto asked = count_of(torch, {"nnodes"}), processes = count_of(torch, {"nproc_per_node"});
+  const auto asked = count_of(torch, {row[2]});
+  const Flag* const processes = flag_of(torch, {"nproc_per_node", "num_gpus"});
   const long gpus = value_or(look.first_chunk().gpus, 0L);
-  if (gpus > 0 && processes.value_or(0) > gpus)
-    look.warning(torch.line, fmt::format("--nproc_per_node={} with {} a node", *processes, counted(gpus, "GPU")),
-                 "processes without a GPU of their own fail or share one", fmt::format("--nproc_per_node={}", gpus));
+  if (processes != nullptr && gpus > 0 && whole_number(processes->text()).value_or(0) > gpus)
+    look.warning(
+        torch.line, fmt::format("{}={} with {} a node", processes->typed, processes->text(), counted(gpus, "GPU")),
+        "processes without a GPU of their own fail or share one", fmt::format("{}={}", processes->typed, gpus));
   const bool is_of_fewer = outer != nullptr && flag_of(*outer, {"nodes", "n", "ntasks", "host"}) != nullptr;
   if (!n_nodes || is_square || is_of_fewer || torch.is_in_braces) return;
   if (asked && *asked != *n_nodes)
-    return look.error(torch.line, fmt::format("--nnodes={} in a job of {}", *asked, counted(*n_nodes, "node")),
+    return look.error(torch.line, fmt::format("--{}={} in a job of {}", row[2], *asked, counted(*n_nodes, "node")),
                       *asked > *n_nodes ? "it waits for nodes that the job does not have" : "the other nodes are idle",
-                      "--nnodes=" + nodes_of_job(look));
+                      fmt::format("--{}={}", row[2], nodes_of_job(look)));
   const bool may_have_more = !torch.program.empty() && is_expansion(torch.program.front());
-  if (*n_nodes < 2 || may_have_more) return;
-  if (outer == nullptr)
-    look.error(torch.line, fmt::format("{} without a launcher in a job of {} nodes", name(torch.launcher), *n_nodes),
-               "it runs on the first node alone",
-               look.is_pbs() ? "put mpiexec with one rank a node before it" : "put srun --ntasks-per-node=1 before it");
-  else if (flag_of(torch, {"standalone"}) != nullptr || flag_of(torch, {"nnodes"}) == nullptr)
-    look.error(torch.line, fmt::format("torchrun for one node in a job of {} nodes", *n_nodes),
-               "without --nnodes, or with --standalone, each node trains by itself",
-               fmt::format("--nnodes={} --rdzv_backend=c10d --rdzv_endpoint=FIRST_NODE:PORT", nodes_of_job(look)));
+  if (*n_nodes < 2 || may_have_more || flag_of(torch, {row[5]}) != nullptr) return;
+  if (outer == nullptr && !row[3].empty())
+    return look.error(
+        torch.line, fmt::format("{} without a launcher in a job of {} nodes", own, *n_nodes),
+        "it runs on the first node alone",
+        look.is_pbs() ? "put mpiexec with one rank a node before it" : "put srun --ntasks-per-node=1 before it");
+  const auto is_of_torch = [](const Variable& variable) { return variable.name.starts_with("PET_"); };
+  const auto [what, why] = obstacle(torch, row);
+  if (!what.empty() && std::ranges::none_of(look.script.variables, is_of_torch))
+    look.add(severity_named(row[1]), torch.line, fmt::format("{} on {} nodes {}", own, *n_nodes, what), why,
+             fmt::format(fmt::runtime(row[6]), nodes_of_job(look)));
 }
 
 bool is_local(std::string_view address) {
@@ -94,7 +113,7 @@ void check_rendezvous(const Look& look) {
   for (const Variable& variable : look.script.variables)
     if (is_one_of(variable.name, names)) check(variable.line, variable.name, variable.value, variable.value);
   for (const Launch& launch : look.script.launches)
-    for (const std::string_view name : {"master_addr", "rdzv_endpoint"})
+    for (const std::string_view name : {"master_addr", "rdzv_endpoint", "main_process_ip"})
       if (const Flag* const flag = flag_of(launch, {name}); flag != nullptr && is_torch(launch.launcher))
         check(launch.line, flag->typed, flag->text(), flag->text().substr(0, flag->text().find(':')));
 }

@@ -1,9 +1,7 @@
-// Options and their values, by the tables of options: directives, and the flags of srun.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
-#include <utility>
 
 #include "site/checks.hpp"
 #include "site/text.hpp"
@@ -11,23 +9,14 @@
 namespace lockstep::site {
 namespace {
 
-// Options of other batch systems and of memory that sbatch does not know, and what they are called there.
-constexpr std::pair<std::string_view, std::string_view> meant_options[]{
-    {"memory", "mem"},          {"walltime", "time"},
-    {"name", "job-name"},       {"queue", "partition"},
-    {"email", "mail-user"},     {"cores", "cpus-per-task"},
-    {"ppn", "ntasks-per-node"}, {"cpu", "cpus-per-task"},
-    {"cpus", "cpus-per-task"},  {"gpu", "gpus"},
-    {"project", "account"},     {"gpus-per-tasks", "gpus-per-task"}};
-
 const char* name_of(Of reader) { return reader == Of::qsub ? "qsub" : reader == Of::srun ? "srun" : "sbatch"; }
 
 const char* refusal_of(Of reader) { return reader == Of::srun ? "srun refuses it" : refused; }
 
 std::string meant_option(const Flag& flag, Of reader) {
   if (reader == Of::qsub) return flag.name == "n" ? "-N, the name of the job" : "";
-  for (const auto& [wrong, right] : meant_options)
-    if (flag.name == wrong) return fmt::format("did you mean --{}?", right);
+  for (const auto& row : option_rows("meant"))
+    if (flag.name == row[0]) return fmt::format("did you mean --{}?", row[1]);
   std::vector<std::string> names;
   for (const Option& option : options_of(OptionSet::slurm))
     if (option.of == Of::both || option.of == reader) names.push_back(option.name);
@@ -101,25 +90,27 @@ void check_covers(const Flag& tasks, const Flag& nodes, const Look& look) {
                  "Slurm takes only as many nodes as there are tasks", fmt::format("{} {}", nodes.typed, *most));
 }
 
-void check_relation(const Relation& relation, const std::vector<Flag>& flags, Of reader, const Look& look) {
-  const Flag* const flag = last_of(flags, relation.option);
+/// A row of [relations].
+void check_relation(const Rows::value_type& row, const std::vector<Flag>& flags, Of reader, const Look& look) {
+  const Flag* const flag = last_of(flags, row[0]);
   if (flag == nullptr) return;
+  const bool is_need = row[1] == "needs_one_of", excludes = row[1] == "excludes";
   std::string missing;
-  for (const std::string_view name : split_words(relation.others)) {
+  for (const std::string_view name : split_words(row[2])) {
     const Flag* const other = last_of(flags, name);
     missing += fmt::format("{}--{}", missing.empty() ? "" : ", ", name);
-    if (relation.how == Relates::needs_one_of && other != nullptr) return;
-    if (relation.how == Relates::needs_one_of || other == nullptr) continue;
-    if (relation.how == Relates::covers) return check_covers(*flag, *other, look);
+    if (is_need && other != nullptr) return;
+    if (is_need || other == nullptr) continue;
+    if (row[1] == "covers") return check_covers(*flag, *other, look);
     const Flag* const first = std::min(flag, other);  // both are of `flags`
     const Flag* const last = std::max(flag, other);
-    look.add(relation.how == Relates::excludes ? Severity::error : Severity::warning, last->line,
+    look.add(excludes ? Severity::error : Severity::warning, last->line,
              fmt::format("{} together with {} of line {}", last->typed, first->typed, first->line),
-             relation.how == Relates::excludes ? fmt::format("they exclude each other: {}", refusal_of(reader))
-                                               : "they are opposites, and the last one counts",
+             excludes ? fmt::format("they exclude each other: {}", refusal_of(reader))
+                      : "they are opposites, and the last one counts",
              "remove one of the two");
   }
-  if (relation.how == Relates::needs_one_of && reader == Of::sbatch)
+  if (is_need && reader == Of::sbatch)
     look.warning(flag->line, fmt::format("{} without any of {}", flag->typed, missing),
                  "the job is refused, unless the command line has one of them");
 }
@@ -172,19 +163,20 @@ void check_types(const Flag& flag, const Look& look) {
 }  // namespace
 
 void check_options(const Look& look) {
+  static const Rows relations = option_rows("relations");
   for (const Flag& flag : look.script.directives)
     if (!look.has_lookalike(flag.line)) check_flag(flag, look.is_pbs() ? Of::qsub : Of::sbatch, look);
   for (const Launch& launch : look.script.launches) {
     if (launch.launcher != Launcher::srun || launch.is_by_variable) continue;
     for (const Flag& flag : launch.flags) check_flag(flag, Of::srun, look);
-    for (const Relation& relation : slurm_relations()) check_relation(relation, launch.flags, Of::srun, look);
+    for (const auto& row : relations) check_relation(row, launch.flags, Of::srun, look);
   }
   if (look.is_pbs()) return check_resources(look);
   check_outputs(look);
   for (const Flag& flag : look.script.directives)
     if (flag.name == "gres") check_types(flag, look);
   if (look.script.is_heterogeneous) return;
-  for (const Relation& relation : slurm_relations()) check_relation(relation, look.script.directives, Of::sbatch, look);
+  for (const auto& row : relations) check_relation(row, look.script.directives, Of::sbatch, look);
   check_repeated(look.script.directives, look);
 }
 

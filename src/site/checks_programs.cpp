@@ -1,4 +1,3 @@
-// Our own programs, as the script calls them: behind a launcher, or alone.
 #include <fmt/format.h>
 
 #include <algorithm>

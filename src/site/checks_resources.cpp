@@ -1,4 +1,3 @@
-// The resources of a PBS job: -l NAME=VALUE, -l select=[N:]NAME=VALUE[:...][+...], -l place=...
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,9 +59,9 @@ void check_chunk(std::string_view chunk, int line, const Look& look) {
 
 void check_resources(const Look& look) {
   const auto resources = pbs_resources(look.script);
-  const Resource* const select = last_resource(resources, "select");
-  const Resource* const place = last_resource(resources, "place");
-  const Resource* const nodes = last_resource(resources, "nodes");
+  const Resource* const select = find_last_by(resources, "select", &Resource::name);
+  const Resource* const place = find_last_by(resources, "place", &Resource::name);
+  const Resource* const nodes = find_last_by(resources, "nodes", &Resource::name);
   for (const Resource& resource : resources) {
     check_resource(resource, false, select != nullptr || place != nullptr, look);
     if (resource.name != "select") continue;

@@ -1,4 +1,3 @@
-// Signals before a time limit, the traps that catch them, what they reach, and going back into the queue.
 #include <fmt/format.h>
 
 #include <algorithm>

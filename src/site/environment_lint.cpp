@@ -49,68 +49,25 @@ bool holds(std::string_view condition, const Settings& settings, Fabric fabric) 
   return verb != "within" || std::ranges::all_of(parts, is_named);
 }
 
-/// Settings that are right each by itself and wrong together.
-struct Contradiction {
-  Severity severity;
-  std::string_view all;   ///< conditions, with ; between; the finding is about the variable of the first
-  std::string_view what;  ///< {0} and {1}: the values of the first and the last
-  std::string_view why;
-  std::string_view fix = {};
-  std::string_view unless = {};  ///< conditions that all hold
-};
-constexpr std::string_view one_of_two = "remove one of the two";
-constexpr Contradiction contradictions[]{
-    {Severity::warning, "NCCL_IB_HCA;NCCL_IB_DISABLE on", "NCCL_IB_HCA has no effect beside NCCL_IB_DISABLE=1", "",
-     one_of_two},
-    // ncclGetLevel() looks at the switch first.
-    {Severity::warning, "NCCL_P2P_LEVEL;NCCL_P2P_DISABLE on", "NCCL_P2P_LEVEL has no effect beside NCCL_P2P_DISABLE=1",
-     "", one_of_two},
-    {Severity::warning, "NCCL_SHM_DISABLE on;NCCL_P2P_DISABLE on",
-     "NCCL_P2P_DISABLE=1 together with NCCL_SHM_DISABLE=1", "GPUs of one node then use the network between nodes",
-     "remove both"},
-    {Severity::error, "NCCL_NET outside IB Socket;NCCL_NET_PLUGIN among none",
-     "NCCL_NET={} together with NCCL_NET_PLUGIN=none",
-     "a plugin provides that network, and NCCL stops if NCCL_NET names a network that it does not find",
-     "remove NCCL_NET_PLUGIN"},
-    {Severity::error, "NCCL_ALGO among NVLS NVLSTree;NCCL_NVLS_ENABLE among 0",
-     "NCCL_ALGO={} together with NCCL_NVLS_ENABLE=0", "no algorithm is left", one_of_two},
-    // [I-labs]: the Horovod pages set it, and MPI loses its network.
-    {Severity::warning,
-     "UCX_TLS having tcp;UCX_TLS within tcp self sm shm mm posix sysv cma knem xpmem cuda cuda_copy cuda_ipc gdr_copy",
-     "UCX_TLS={} leaves no RDMA", "MPI then uses TCP between nodes, at a fraction of the network's bandwidth",
-     "remove UCX_TLS"},
-    {Severity::warning, "OMPI_MCA_btl having openib;OMPI_MCA_pml among ucx",
-     "OMPI_MCA_btl names openib beside OMPI_MCA_pml=ucx",
-     "pml ucx sends messages without a btl; Open MPI 4 deprecates openib and Open MPI 5 does not have it",
-     "OMPI_MCA_btl=^openib, or remove it"},
-    {Severity::warning, "UCX_TLS;OMPI_MCA_pml among ob1 cm", "UCX_TLS has no effect beside OMPI_MCA_pml={1}", "",
-     one_of_two},
-    // [N-benkirk, H-shs].
-    {Severity::warning, "FI_MR_CACHE_MONITOR among memhooks;slingshot", "FI_MR_CACHE_MONITOR=memhooks on Slingshot",
-     "NCCL is known to deadlock with it", "FI_MR_CACHE_MONITOR=userfaultfd"},
-    // [N-credit].
-    {Severity::warning, "MPICH_GPU_SUPPORT_ENABLED among 0",
-     "MPICH_GPU_SUPPORT_ENABLED=0 without FI_CXI_DISABLE_HOST_REGISTER=1 and MPICH_SMP_SINGLE_COPY_MODE=NONE",
-     "libfabric may crash in a process that uses GPUs when only the first is set", "set all three, or none",
-     "FI_CXI_DISABLE_HOST_REGISTER on;MPICH_SMP_SINGLE_COPY_MODE among NONE"},
-    // [H-shs].
-    {Severity::note, "FI_CXI_RDZV_PROTO among alt_read", "FI_CXI_RDZV_PROTO=alt_read",
-     "it needs srun --network=disable_rdzv_get, or with PALS mpiexec --disable_rdzv_get"},
-};
+constexpr std::string_view contradiction_table =
+#include "site/contradiction_table.txt"
+    ;
 
 void find_contradictions(const Settings& settings, Fabric fabric, std::vector<Finding>& findings) {
   const auto all_hold = [&](std::string_view conditions) {
     return std::ranges::all_of(split(conditions, ';'),
                                [&](std::string_view one) { return holds(one, settings, fabric); });
   };
-  for (const Contradiction& one : contradictions) {
-    if (!all_hold(one.all) || (!one.unless.empty() && all_hold(one.unless))) continue;
+  static const auto rows = rows_below(contradiction_table, "contradictions");
+  for (const auto& row : rows) {
+    if (!all_hold(row[1]) || (!row[5].empty() && all_hold(row[5]))) continue;
     std::vector<std::string_view> names;
-    for (const std::string_view condition : split(one.all, ';'))
+    for (const std::string_view condition : split(row[1], ';'))
       names.push_back(condition.substr(0, condition.find(' ')));
     const std::string what =
-        fmt::format(fmt::runtime(one.what), value_of(settings, names.front()), value_of(settings, names.back()));
-    findings.push_back({one.severity, what, std::string{one.why}, std::string{one.fix}, settings.at(names[0])->line});
+        fmt::format(fmt::runtime(row[2]), value_of(settings, names.front()), value_of(settings, names.back()));
+    findings.push_back(
+        {severity_named(row[0]), what, std::string{row[3]}, std::string{row[4]}, settings.at(names[0])->line});
   }
   const auto rank = whole_number(value_of(settings, "RANK")), size = whole_number(value_of(settings, "WORLD_SIZE"));
   if (rank && size && *rank >= *size)

@@ -21,6 +21,11 @@ inline constexpr std::array all_severities{Severity::error, Severity::warning, S
   return names[static_cast<std::size_t>(severity)];
 }
 
+/// error or warning by their names, note by any other.
+[[nodiscard]] constexpr Severity severity_named(std::string_view word) noexcept {
+  return word == "error" ? Severity::error : word == "warning" ? Severity::warning : Severity::note;
+}
+
 struct Finding {
   Severity severity = Severity::note;
   std::string what{};  ///< "unknown variable NCCL_DISABLE_IB"

@@ -8,19 +8,11 @@
 
 #include "core/ascii.hpp"
 #include "core/suggest.hpp"
+#include "site/options.hpp"
 #include "site/text.hpp"
 
 namespace lockstep::site {
 namespace {
-
-struct Signal {
-  std::string_view name;
-  long number;
-};
-// By name as Slurm takes them, with Linux's numbers.
-constexpr Signal signals[]{{"HUP", 1},   {"INT", 2},   {"QUIT", 3},  {"ABRT", 6},  {"KILL", 9},
-                           {"USR1", 10}, {"USR2", 12}, {"PIPE", 13}, {"ALRM", 14}, {"TERM", 15},
-                           {"CONT", 18}, {"STOP", 19}, {"TSTP", 20}, {"URG", 23},  {"XCPU", 24}};
 
 /// Numbers between colons, at most three; none if one is no number.
 std::optional<std::vector<long>> clock_parts(std::string_view text) {
@@ -95,6 +87,22 @@ bool are_words_of(std::string_view words, std::string_view list, char separator)
   });
 }
 
+/// The first part of "a:b" that does not fit to `groups`, as Form::pieces has them; nothing if all do.
+std::optional<std::string_view> odd_piece(std::string_view groups, std::string_view value) {
+  const auto all = split_words(groups);
+  auto next = all.begin();
+  for (const std::string_view part : split(value, ':')) {
+    const auto fits = [part](std::string_view one) {
+      const std::size_t n = one.find('=') + 1;  // npos + 1 is 0
+      return n == 0 ? core::equal_ignoring_case(one, part) : part.size() > n && part.starts_with(one.substr(0, n));
+    };
+    next = std::find_if(next, all.end(), [&](auto group) { return std::ranges::any_of(split(group, '/'), fits); });
+    if (next == all.end()) return part;
+    ++next;
+  }
+  return std::nullopt;
+}
+
 bool has_digit(std::string_view text) { return text.find_first_of("0123456789") != text.npos; }
 
 /// afterok:20:21,afterany:23; singleton; after:20+5.
@@ -160,6 +168,8 @@ constexpr FormRow form_rows[]{
        return std::ranges::all_of(split(v, ','), [words](Text part) { return are_words_of(words, part, ':'); });
      },
      "with colons between, some of "},
+    {Form::pieces, "pieces", [](Text groups, Text v) { return !odd_piece(groups, v); },
+     "in this order, with colons between, at most one each of "},
     {Form::letters, "letters", [](Text words, Text v) { return !v.empty() && v.find_first_not_of(words) == v.npos; },
      "letters of "},
     {Form::moment, "moment",
@@ -174,7 +184,9 @@ std::string expected_of(Form form, std::string_view words, std::string_view valu
   const FormRow* const row = find_by(form_rows, form, &FormRow::form);
   if (row->fits(words, value)) return "";
   const bool has_words = row->expected.ends_with(' ');
-  return fmt::format("{}{}", row->expected, has_words ? fmt::format("{}", fmt::join(split_words(words), ", ")) : "");
+  const std::string odd = form == Form::pieces ? fmt::format("not '{}' there: ", *odd_piece(words, value)) : "";
+  return fmt::format("{}{}{}", odd, row->expected,
+                     has_words ? fmt::format("{}", fmt::join(split_words(words), ", ")) : "");
 }
 
 std::optional<Form> form_named(std::string_view name) {
@@ -245,10 +257,11 @@ std::optional<long> greatest_index(std::string_view array) {
 }
 
 std::string_view signal_name(std::string_view text) {
+  static const Rows signals = option_rows("signals");
   const auto number = whole_number(text);
   if (text.size() > 3 && core::equal_ignoring_case(text.substr(0, 3), "SIG")) text.remove_prefix(3);
-  for (const Signal& signal : signals)
-    if (core::equal_ignoring_case(signal.name, text) || number == signal.number) return signal.name;
+  for (const auto& row : signals)
+    if (core::equal_ignoring_case(row[0], text) || number == whole_number(row[1])) return row[0];
   return number && *number > 0 ? text : std::string_view{};
 }
 

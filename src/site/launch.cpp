@@ -1,7 +1,6 @@
 #include "site/launch.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "site/known_values.hpp"
@@ -12,35 +11,17 @@ namespace {
 
 using Words = std::span<const std::string>;
 
-/// A program that starts another one, whose words follow its own.
-struct Wrapper {
-  std::string_view name;
-  std::string_view flags_with_value = {};
-  std::size_t n_values = 0;  ///< words before the program that are no flags
-};
-constexpr std::array<Wrapper, 11> wrappers{
-    {{"exec", "a"},
-     {"env", "u unset C chdir"},
-     {"time", "f format o output"},
-     {"nohup"},
-     {"timeout", "s signal k kill-after", 1},
-     {"command"},
-     {"nice", "n adjustment"},
-     {"eval"},
-     {"numactl", "N cpunodebind m membind C physcpubind i interleave p preferred w weighted-interleave"},
-     {"taskset", "", 1},
-     {"stdbuf", "i input o output e error"}}};
-
 // Containers, profilers, debuggers and shells: the program is somewhere among their words.
 constexpr std::string_view starters =
     "apptainer singularity shifter podman podman-hpc ch-run enroot bash sh nsys ncu nvprof rocprof hpcrun tau_exec "
     "vtune perf gdb cuda-gdb valgrind compute-sanitizer strace ltrace ddt map hwloc-bind likwid-pin likwid-perfctr "
     "setsid ionice chrt setarch unbuffer";
 
-constexpr std::pair<std::string_view, Launcher> launchers[]{
-    {"srun", Launcher::srun},      {"mpirun", Launcher::mpirun},    {"orterun", Launcher::mpirun},
-    {"prterun", Launcher::mpirun}, {"mpiexec", Launcher::mpiexec},  {"mpiexec.hydra", Launcher::mpiexec},
-    {"aprun", Launcher::mpiexec},  {"torchrun", Launcher::torchrun}};
+/// By Launcher, but for none.
+const Rows& launchers() {
+  static const Rows all = option_rows("launchers");
+  return all;
+}
 
 bool is_assignment(std::string_view word) {
   const std::string_view name = assigned_name(word);
@@ -53,23 +34,24 @@ bool asks_for_path(Words words) {
          words[1].find_first_of("vV") != std::string::npos;
 }
 
-/// Flags and values of `wrapper` at the beginning of `words`.
-std::size_t n_of_wrapper(const Wrapper& wrapper, Words words) {
+/// Flags and values of a row of [wrappers] at the beginning of `words`.
+std::size_t n_of_wrapper(const Rows::value_type& wrapper, Words words) {
   std::size_t n = 0;
   while (n < words.size() && words[n].starts_with('-')) {
     const std::string_view word = words[n++];
     if (word == "--") break;
     const std::string_view name = word.substr(word.starts_with("--") ? 2 : 1);
-    if (is_one_of(name, wrapper.flags_with_value)) ++n;
+    if (is_one_of(name, wrapper[2])) ++n;
   }
-  return n + wrapper.n_values;
+  return n + (wrapper[1] == "1" ? 1 : 0);
 }
 
 /// Words before the launcher that change nothing about it.
 std::size_t n_wrapping(Words words) {
+  static const Rows wrappers = option_rows("wrappers");
   std::size_t n = 0;
   while (n < words.size()) {
-    const Wrapper* const wrapper = find_by(wrappers, file_name(words[n]), &Wrapper::name);
+    const auto* const wrapper = find_by(wrappers, file_name(words[n]), [](const auto& cells) { return cells[0]; });
     if (is_assignment(words[n])) {
       ++n;
     } else if (wrapper == nullptr || asks_for_path(words.subspan(n))) {
@@ -81,19 +63,20 @@ std::size_t n_wrapping(Words words) {
   return std::min(n, words.size());
 }
 
-Launcher launcher_of(Words words) {
+/// The launcher that `words` begin with; `n` becomes the number of words that say so.
+Launcher launcher_of(Words words, std::size_t& n) {
+  n = 1;
   if (words.empty()) return Launcher::none;
-  const std::string_view first = file_name(words[0]);
-  if (words[0] == "launch") return Launcher::launch;
-  for (const auto& [program, launcher] : launchers)
-    if (first == program) return launcher;
-  if (!first.starts_with("python")) return Launcher::none;
-  for (std::size_t i = 1; i + 1 < words.size() && words[i].starts_with('-'); ++i) {
-    if (words[i] != "-m") continue;
-    if (words[i + 1] == "torch.distributed.launch") return Launcher::torch_launch;
-    if (words[i + 1] == "torch.distributed.run") return Launcher::torchrun;
+  std::string_view program = file_name(words[0]);
+  if (program.starts_with("python")) {  // -m MODULE
+    while (n + 1 < words.size() && words[n].starts_with('-') && words[n] != "-m") ++n;
+    if (n + 1 < words.size() && words[n] == "-m") program = words[std::exchange(n, n + 2) + 1];
   }
-  return Launcher::none;
+  if (program == "accelerate" && (n >= words.size() || words[n++] != "launch")) return Launcher::none;
+  if (program == "launch" && words[0] != program) return Launcher::none;
+  const auto is_it = [program](const auto& row) { return row[0] == program || is_one_of(program, row[1]); };
+  const auto found = std::ranges::find_if(launchers(), is_it);
+  return found == launchers().end() ? Launcher::none : static_cast<Launcher>(found - launchers().begin() + 1);
 }
 
 OptionSet set_of(Launcher launcher) {
@@ -103,20 +86,17 @@ OptionSet set_of(Launcher launcher) {
 
 }  // namespace
 
-std::string_view name(Launcher launcher) noexcept {
-  constexpr std::array<std::string_view, 7> names{
-      "", "srun", "mpirun", "mpiexec", "torchrun", "torch.distributed.launch", "launch"};
-  return names[static_cast<std::size_t>(launcher)];
+std::string_view name(Launcher launcher) {
+  return launcher == Launcher::none ? "" : launchers()[static_cast<std::size_t>(launcher) - 1][0];
 }
 
 std::optional<Launch> read_launch(Words words, int line) {
   words = unwrapped(words);
-  Launch launch{.line = line, .launcher = launcher_of(words)};
-  if (launch.launcher == Launcher::none) return std::nullopt;
-  Words rest = words.subspan(1);
-  if (file_name(words[0]).starts_with("python"))  // -m MODULE
-    rest = {std::ranges::find(words, "-m") + 2, words.end()};
   std::size_t n_used = 0;
+  Launch launch{.line = line, .launcher = launcher_of(words, n_used)};
+  if (launch.launcher == Launcher::none) return std::nullopt;
+  const Words rest = words.subspan(n_used);
+  n_used = 0;
   if (launch.launcher != Launcher::launch) launch.flags = read_flags(rest, set_of(launch.launcher), line, n_used);
   if (n_used < rest.size() && rest[n_used] == "--") ++n_used;
   launch.program.assign(rest.begin() + static_cast<std::ptrdiff_t>(n_used), rest.end());
@@ -157,7 +137,7 @@ bool starts_ranks(const Launch& launch) {
   return is_mpi_launcher(launch.launcher) || launch.launcher == Launcher::launch;
 }
 
-bool is_torch(Launcher launcher) { return launcher == Launcher::torchrun || launcher == Launcher::torch_launch; }
+bool is_torch(Launcher launcher) { return launcher >= Launcher::torchrun && launcher <= Launcher::deepspeed; }
 
 const Flag* flag_of(const Launch& launch, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names)

@@ -1,4 +1,4 @@
-// How a job script starts ranks: srun, mpirun, mpiexec, torchrun, torch.distributed.launch, or launch of batch/lib.
+// How a job script starts ranks: srun, mpirun, mpiexec, what starts processes of PyTorch, or launch of batch/lib.
 // Invariant: pure; a word that is not understood is taken for the program.
 // Used by job_script and script_lint.
 #pragma once
@@ -15,9 +15,9 @@
 
 namespace lockstep::site {
 
-enum class Launcher { none, srun, mpirun, mpiexec, torchrun, torch_launch, launch };
+enum class Launcher { none, srun, mpirun, mpiexec, torchrun, torch_launch, accelerate, deepspeed, launch };
 
-[[nodiscard]] std::string_view name(Launcher launcher) noexcept;
+[[nodiscard]] std::string_view name(Launcher launcher);
 
 struct Launch {
   int line = 0;
@@ -50,6 +50,7 @@ struct Launch {
 [[nodiscard]] std::optional<std::string_view> argument(std::span<const std::string> words, std::string_view flag);
 /// srun, mpirun or mpiexec.
 [[nodiscard]] bool is_mpi_launcher(Launcher launcher);
+/// torchrun, torch.distributed.launch, accelerate launch or deepspeed: starts processes of PyTorch on its node.
 [[nodiscard]] bool is_torch(Launcher launcher);
 /// srun, mpirun, mpiexec or launch.
 [[nodiscard]] bool starts_ranks(const Launch& launch);

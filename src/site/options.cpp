@@ -12,22 +12,6 @@ constexpr std::string_view option_table =
 #include "site/option_table.txt"
     ;
 
-// What man sbatch says of options that do not go together.
-constexpr Relation relations_of_slurm[]{
-    {"mem", Relates::excludes, "mem-per-cpu mem-per-gpu"},
-    {"mem-per-cpu", Relates::excludes, "mem-per-gpu"},
-    {"core-spec", Relates::excludes, "thread-spec"},
-    {"cpus-per-task", Relates::excludes, "cpus-per-gpu"},
-    {"ntasks-per-gpu", Relates::excludes, "gpus-per-task gpus-per-socket ntasks-per-node"},
-    {"hint", Relates::excludes, "ntasks-per-core threads-per-core extra-node-info"},
-    {"exclusive", Relates::undoes, "oversubscribe"},
-    {"requeue", Relates::undoes, "no-requeue"},
-    {"ntasks", Relates::covers, "nodes"},
-    {"gpus-per-socket", Relates::needs_one_of, "sockets-per-node"},
-    {"gpus-per-task", Relates::needs_one_of, "ntasks ntasks-per-node tasks-per-node gpus gres gpus-per-node"},
-    {"mem-per-gpu", Relates::needs_one_of, "gpus gpus-per-node gpus-per-task gpus-per-socket gres"},
-};
-
 /// The value whose name, in the order of their type, is `name`.
 template <class Enum>
 Enum named(std::string_view names, std::string_view name) {
@@ -54,16 +38,13 @@ Option read_option(std::string_view word, Option like_it) {
 /// Those of the table below [`set`].
 std::vector<Option> read_options(std::string_view set) {
   std::vector<Option> options;
-  bool is_of_set = false;
-  for (const std::string_view line : split(option_table, '\n')) {
-    if (line.starts_with('[')) is_of_set = line.substr(1, line.find(']') - 1) == set;
-    if (!is_of_set || line.empty() || line.starts_with('[') || line.starts_with('#')) continue;
-    const std::size_t equals = std::min(line.find(" = "), line.size());
-    const auto parts = split_words(line.substr(0, equals));
+  for (const auto& row : option_rows(set)) {
+    const std::size_t equals = std::min(row[0].find(" = "), row[0].size());
+    const auto parts = split_words(row[0].substr(0, equals));
     const Option like_it{.of = named<Of>("both sbatch srun qsub job chunk host", parts[0]),
                          .takes = named<Takes>("nothing maybe value two", parts[1]),
                          .form = form_named(parts[2]).value(),
-                         .words = line.substr(std::min(equals + 3, line.size()))};
+                         .words = row[0].substr(std::min(equals + 3, row[0].size()))};
     for (const std::string_view word : std::span{parts}.subspan(3)) options.push_back(read_option(word, like_it));
   }
   return options;
@@ -120,7 +101,7 @@ const Option* find_option(OptionSet set, std::string_view name) {
   return find_by(options_of(set), name, &Option::name);
 }
 
-std::span<const Relation> slurm_relations() { return relations_of_slurm; }
+Rows option_rows(std::string_view section) { return rows_below(option_table, section); }
 
 std::vector<Flag> read_flags(std::span<const std::string> words, OptionSet set, int line, std::size_t& n_used) {
   std::vector<Flag> flags;

@@ -19,7 +19,7 @@ enum class Takes { nothing, maybe, value, two };
 enum class Of { both, sbatch, srun, qsub, job, chunk, host };
 
 struct Option {
-  std::string name;  ///< "nodes"; of qsub its letter
+  std::string name{};  ///< "nodes"; of qsub its letter
   char letter = '\0';
   Of of = Of::both;
   Takes takes = Takes::nothing;
@@ -31,25 +31,15 @@ struct Option {
 };
 
 /// slurm: of sbatch and srun. mpi: of the mpirun and mpiexec of Open MPI, MPICH and PALS, those with values. torch: of
-/// torchrun, those without. resources: of qsub -l and of the chunks of select=.
+/// torchrun, accelerate launch and deepspeed, those without. resources: of qsub -l and of the chunks of select=.
 enum class OptionSet { slurm, qsub, mpi, torch, resources };
 [[nodiscard]] const std::vector<Option>& options_of(OptionSet set);
 /// By its name; nullptr if there is none.
 [[nodiscard]] const Option* find_option(OptionSet set, std::string_view name);
 
-/// What two options are to each other.
-enum class Relates {
-  excludes,      ///< the job is refused with both
-  undoes,        ///< the one that comes last counts
-  needs_one_of,  ///< without all others it is refused
-  covers,        ///< a number that is not less than that of the other
-};
-struct Relation {
-  std::string_view option;
-  Relates how;
-  std::string_view others;
-};
-[[nodiscard]] std::span<const Relation> slurm_relations();
+/// Cells of the lines of the table below [`section`]: what options are to each other, to variables, to launchers.
+using Rows = std::vector<std::vector<std::string_view>>;
+[[nodiscard]] Rows option_rows(std::string_view section);
 
 struct Flag {
   int line = 0;

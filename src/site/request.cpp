@@ -99,12 +99,13 @@ std::optional<Asked<long>> ranks_of_job(const JobScript& script, const std::vect
 
 void read_pbs(const JobScript& script, Request& request) {
   const auto resources = pbs_resources(script);
-  if (const Resource* const select = last_resource(resources, "select"))
+  const auto last = [&resources](std::string_view name) { return find_last_by(resources, name, &Resource::name); };
+  if (const Resource* const select = last("select"))
     for (const std::string_view part : split(select->value, '+'))
       request.chunks.push_back(pbs_chunk(part, select->line));
-  if (const Resource* const time = last_resource(resources, "walltime"))
+  if (const Resource* const time = last("walltime"))
     if (const auto minutes = pbs_minutes(time->value)) request.minutes = Asked<double>{*minutes, time->line};
-  if (const Resource* const place = last_resource(resources, "place"))
+  if (const Resource* const place = last("place"))
     request.is_exclusive = place->value.find("excl") != std::string::npos;
   request.partition = asked_by(directive(script, "q"), any_text);
 }
@@ -128,10 +129,6 @@ std::vector<Resource> pbs_resources(const JobScript& script) {
     if (flag.name == "l" && flag.value)
       std::ranges::move(read_resources(*flag.value, ',', flag.line), std::back_inserter(all));
   return all;
-}
-
-const Resource* last_resource(const std::vector<Resource>& resources, std::string_view name) {
-  return find_last_by(resources, name, &Resource::name);
 }
 
 Request read_request(const JobScript& script) {

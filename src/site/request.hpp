@@ -55,7 +55,5 @@ struct Resource {
 /// "ncpus=4", "mem=4gb" of "ncpus=4:mem=4gb".
 [[nodiscard]] std::vector<Resource> read_resources(std::string_view text, char separator, int line);
 [[nodiscard]] std::vector<Resource> pbs_resources(const JobScript& script);
-/// The last of this name; nullptr if there is none.
-[[nodiscard]] const Resource* last_resource(const std::vector<Resource>& resources, std::string_view name);
 
 }  // namespace lockstep::site

@@ -1,7 +1,6 @@
 #include "site/sites.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "site/text.hpp"
 
@@ -24,15 +23,11 @@ const Kind* find_kind(const Site& site, std::string_view constraint) {
 }
 
 std::set<std::string> features_of(std::string_view constraint) {
-  std::set<std::string> features;
-  std::string feature;
-  for (const char c : constraint) {
-    const bool is_between = std::string_view{"&|,()[]*\"' "}.find(c) != std::string_view::npos;
-    if (!is_between) feature += c;
-    if (is_between && !feature.empty()) features.insert(std::exchange(feature, {}));
-  }
-  if (!feature.empty()) features.insert(feature);
-  return features;
+  const auto is_between = [](char c) { return std::string_view{"&|,()[]*\"'"}.find(c) != std::string_view::npos; };
+  std::string text{constraint};
+  std::ranges::replace_if(text, is_between, ' ');
+  const auto words = split_words(text);
+  return {words.begin(), words.end()};
 }
 
 std::string site_of(std::span<const Site> sites, std::string_view asked, std::string_view marked,

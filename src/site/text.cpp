@@ -15,22 +15,9 @@ namespace {
 
 constexpr std::string_view white_space = " \t\r\n\v\f";
 
-constexpr Lookalike lookalikes[]{{0xb4, 0xb4, "an accent", "'"},
-                                 {0x2018, 0x201b, "a curly quote", "'"},
-                                 {0x2032, 0x2032, "a prime", "'"},
-                                 {0x201c, 0x201f, "a curly quote", "\""},
-                                 {0x2033, 0x2033, "a double prime", "\""},
-                                 {0x2010, 0x2015, "a typographic dash", "-"},
-                                 {0x2212, 0x2212, "a typographic minus sign", "-"},
-                                 {0xa0, 0xa0, "a no-break space", " ", false},
-                                 {0x2000, 0x200a, "a typographic blank", " ", false},
-                                 {0x202f, 0x202f, "a narrow no-break space", " ", false},
-                                 {0x205f, 0x205f, "a mathematical blank", " ", false},
-                                 {0x3000, 0x3000, "an ideographic space", " ", false},
-                                 {0xad, 0xad, "a soft hyphen", "", false},
-                                 {0x200b, 0x200d, "a zero-width character", "", false},
-                                 {0x2060, 0x2064, "a zero-width character", "", false},
-                                 {0xfeff, 0xfeff, "a byte order mark", "", false}};
+constexpr std::string_view character_table =
+#include "site/character_table.txt"
+    ;
 
 }  // namespace
 
@@ -58,6 +45,18 @@ std::vector<std::string_view> split_words(std::string_view text) {
     text.remove_prefix(end);
   }
   return words;
+}
+
+std::vector<std::vector<std::string_view>> rows_below(std::string_view table, std::string_view section) {
+  std::vector<std::vector<std::string_view>> rows;
+  bool is_below = false;
+  for (const std::string_view line : split(table, '\n')) {
+    if (line.starts_with('[')) is_below = line.substr(1, line.find(']') - 1) == section;
+    if (!is_below || line.empty() || line.starts_with('[') || line.starts_with('#')) continue;
+    rows.push_back(split(line, '|'));
+    for (std::string_view& cell : rows.back()) cell = trim(cell);
+  }
+  return rows;
 }
 
 bool is_one_of(std::string_view word, std::string_view words) {
@@ -101,10 +100,19 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
   return near ? fmt::format("did you mean {}{}?", dashes, *near) : "";
 }
 
-const Lookalike* find_lookalike(char32_t code) noexcept {
-  const auto* const found =
+const Lookalike* find_lookalike(char32_t code) {
+  static const auto lookalikes = [] {
+    const auto code_of = [](std::string_view text) {
+      return static_cast<char32_t>(std::stoul(std::string{text}, nullptr, 16));
+    };
+    std::vector<Lookalike> all;
+    for (const auto& row : rows_below(character_table, "lookalikes"))
+      all.push_back({code_of(row[0]), code_of(row[1]), row[2], row[3]});
+    return all;
+  }();
+  const auto found =
       std::ranges::find_if(lookalikes, [code](const Lookalike& one) { return code >= one.first && code <= one.last; });
-  return found == std::end(lookalikes) ? nullptr : found;
+  return found == lookalikes.end() ? nullptr : &*found;
 }
 
 std::string shown(std::string_view text) {

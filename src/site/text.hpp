@@ -23,6 +23,9 @@ namespace lockstep::site {
 /// What is between white space.
 [[nodiscard]] std::vector<std::string_view> split_words(std::string_view text);
 
+/// The lines of `table` below [`section`], without comments and empty ones, each as its cells, which have | between.
+[[nodiscard]] std::vector<std::vector<std::string_view>> rows_below(std::string_view table, std::string_view section);
+
 /// Whether `word` is one of `words`, which have white space between.
 [[nodiscard]] bool is_one_of(std::string_view word, std::string_view words);
 
@@ -68,10 +71,9 @@ struct Lookalike {
   char32_t last;
   std::string_view name;   ///< "a curly quote"
   std::string_view meant;  ///< what it looks like; empty: nothing
-  bool is_seen = true;
 };
 /// nullptr if `code` is none.
-[[nodiscard]] const Lookalike* find_lookalike(char32_t code) noexcept;
+[[nodiscard]] const Lookalike* find_lookalike(char32_t code);
 
 /// With <U+2019> in the place of lookalikes, and $ of literal_dollar.
 [[nodiscard]] std::string shown(std::string_view text);

@@ -5,6 +5,7 @@
 #include <regex>
 #include <sstream>
 
+#include "runtime/output_of.hpp"
 #include "support/lockstep_program.hpp"
 #include "support/text.hpp"
 
@@ -29,7 +30,15 @@ class Lint : public support::InFolder {
   std::map<std::string, std::string> files_;
 };
 
-Ended lint(const std::string& line) { return lockstep_on(support::words_of("lint " + line)); }
+Ended lint_with_shellcheck(const std::string& line) { return lockstep_on(support::words_of("lint " + line)); }
+/// What lint itself finds, on any machine.
+Ended lint(const std::string& line) { return lint_with_shellcheck("--no-shellcheck " + line); }
+
+/// A program in the folder bin.
+void write_program(const std::string& name, const std::string& script) {
+  support::InFolder::write("bin/" + name, "#!/bin/sh\n" + script);
+  fs::permissions("bin/" + name, fs::perms::owner_all);
+}
 
 /// A line of the output for each comment "#! SEVERITY PATTERN" of `script`, which tells of the line after it, and no
 /// other errors or warnings.
@@ -129,6 +138,81 @@ TEST_F(Lint, WritesTheSameJsonToAFileAndToStdout) {
   const Ended ran = lint(both + "-");
   EXPECT_EQ(ran.exit_code, 1);
   EXPECT_EQ(ran.out, support::files_here()["./f.json"]);
+}
+
+struct Remarks {
+  const char* of;        ///< what ShellCheck does, and prints about $file
+  const char* script;    ///< in generic/
+  int exit_code;         ///< of lint
+  std::string says;      ///< lint, at its end
+  std::string not_says;  ///< lint, anywhere
+};
+
+TEST_F(Lint, ShowsWhatShellCheckFinds) {
+  write("generic/job.sh", "#!/bin/bash\necho a\necho b\n");
+  write("generic/list.sh", "#!/bin/bash\nnodes=( a b )\nlist=($nodes)\n");
+  write("generic/job.csh", "#!/bin/csh\nif (1) then\n");
+  const support::Variables path{{{"PATH", fs::absolute("bin").string() + ":" + std::getenv("PATH")}}};
+  const std::string clean = "1 script checked for generic: 0 errors, 0 warnings, 0 notes";
+  const std::string failed = clean + "; ShellCheck failed on 1 script\n";
+  const Remarks table[] = {
+      {"exit 0", "job.sh", 0, clean + "\n", "note:"},
+      {"printf '%s:2:1: warning: Use cd: or exit. [SC2164]\\n' \"$file\"; exit 1", "job.sh", 0,
+       "generic/job.sh:2: note: Use cd: or exit (ShellCheck SC2164)\n"
+       "1 script checked for generic: 0 errors, 0 warnings, 1 note\n",
+       "exit."},
+      {"printf '%s:3:1: error: Double quote [arrays]. [SC2068]\\n' \"$file\"; exit 1", "job.sh", 1,
+       "generic/job.sh:3: error: Double quote [arrays] (ShellCheck SC2068)\n"
+       "1 script checked for generic: 1 error, 0 warnings, 0 notes\n",
+       "failed"},
+      {"printf '%s:3:7: warning: Index. [SC2128]\\n%s:3:1: warning: Quote. [SC2086]\\n' \"$file\" \"$file\"; exit 1",
+       "list.sh", 1, ": 1 error, 0 warnings, 1 note\n", "SC2128"},
+      {"printf '%s:2:7: warning: Index. [SC2128]\\n' \"$file\"; exit 1", "list.sh", 1,
+       ": 1 error, 0 warnings, 1 note\n", "failed"},
+      {"printf '%s:3:1: error: for. [SC1073]\\n' \"$file\"; exit 1", "broken.sh", 1, " 0 notes\n", "SC1073"},
+      {"yes \"$file:2:1: warning: a. [SC2164]\" | head -n 300; exit 1", "job.sh", 0,
+       ": note: more than 100 findings of ShellCheck: the others are left out\n"
+       "1 script checked for generic: 0 errors, 0 warnings, 101 notes\n",
+       "failed"},
+      {"exit 1", "job.csh", 0, clean + "\n", "failed"},  // is not asked
+      {"exit 2", "job.sh", 0, failed, "note:"},
+      {"kill -9 $$", "job.sh", 0, failed, "note:"},
+      {"echo what; exit 1", "job.sh", 0, failed, "note:"},
+      {"printf '%s:2:1: warning: a. [SC2164]\\nwhat\\n' \"$file\"; exit 1", "job.sh", 0, failed, "note:"},
+      {"printf '%s:x:1: warning: a. [SC2164]\\n' \"$file\"; exit 1", "job.sh", 0, failed, "note:"},
+      {"printf '%s:2]\\n%s: [SC2]\\n' \"$file\" \"$file\"; exit 1", "job.sh", 0, failed, "note:"},
+      {"yes \"$file:2:1: warning: a. [SC2164]\" | head -n 100000", "job.sh", 0, failed, "note:"},
+  };
+  for (const Remarks& remarks : table) {
+    write_program("shellcheck", std::string{"for file; do :; done\n"} + remarks.of + "\n");
+    const Ended ran = lint_with_shellcheck(std::string{"generic/"} + remarks.script);
+    EXPECT_EQ(ran.exit_code, remarks.exit_code) << remarks.of;
+    EXPECT_TRUE(ran.out.ends_with(remarks.says)) << remarks.of << "\n" << ran.out;
+    EXPECT_EQ(ran.out.find(remarks.not_says), std::string::npos) << remarks.of << "\n" << ran.out;
+    EXPECT_EQ(ran.err, "");
+  }
+  write_program("shellcheck", "for file; do :; done\nprintf '%s:2:1: error: a. [SC2164]\\n' \"$file\"\nexit 1\n");
+  EXPECT_EQ(lint("generic/job.sh").out, clean + "\n");
+  expect_told(lint_with_shellcheck("generic/job.sh --json -"), 1, {"\"shellcheck\": \"ran\"", "a (ShellCheck SC2164)"});
+  expect_told(lint("generic/job.sh --json -"), 0, {"\"shellcheck\": \"off\""});
+}
+
+TEST_F(Lint, SaysThatThereIsNoShellCheck) {
+  write_program("env", "exec /usr/bin/env \"$@\"\n");
+  write_program("sh", "exec /bin/sh \"$@\"\n");
+  write("generic/job.sh", "#!/bin/bash\necho a\n");
+  const support::Variables path{{{"PATH", fs::absolute("bin").string()}}};
+  expect_told(lint_with_shellcheck("generic/job.sh"), 0, {": 0 errors, 0 warnings, 0 notes; without ShellCheck\n"});
+  expect_told(lint_with_shellcheck("generic/job.sh --json -"), 0, {"\"shellcheck\": \"missing\""});
+}
+
+TEST_F(Lint, UnderstandsTheShellCheckOfThisMachine) {
+  if (!runtime::output_of({"sh", "-c", "command -v shellcheck"}, {60})) GTEST_SKIP() << "there is no shellcheck";
+  write("generic/slips.sh", "#!/bin/bash\ncd /data/set\n./x $@\n");
+  expect_told(lint_with_shellcheck("generic/slips.sh"), 1,
+              {"generic/slips.sh:2: note: ", "(ShellCheck SC2164)\n",
+               "generic/slips.sh:3: error: ", "(ShellCheck SC2068)\n", ": 1 error, 0 warnings, 1 note\n"});
+  expect_told(lint_with_shellcheck("delta/clean.sbatch"), 0, {"checked for delta: 0 errors, 0 warnings, 0 notes\n"});
 }
 
 TEST_F(Lint, RefusesBadInput) {

@@ -32,12 +32,14 @@ struct Request {
   std::vector<std::string> others{};
   std::string site{};
   std::string json{};
+  bool without_shellcheck = false;
 };
 
 struct Judged {
   std::string file{};
   std::string site{};
   std::vector<site::Finding> findings{};
+  std::string shellcheck{};  ///< as ShellCheck::state
 };
 
 std::string help_text() {
@@ -53,15 +55,17 @@ It checks:
   - how ranks are started, and how they find each other on several nodes
   - variables that nothing reads or sets, that contradict one another, or are expanded before ranks exist
   - whether bash can parse the whole script, and characters that only look like keyboard characters
-Use ShellCheck for other shell errors. A script may have at most 1 MiB. Beyond 50,000 words, 1000 directives, 20 levels
-of quotes and brackets, and 500 findings the rest is left out, with a warning. Prints FILE:LINE: for each finding: an
-error (refused, or not what it says), a warning (it may work, but slower or not as meant) or a note. The last line has
-their number and the sites whose limits were used.
+  - other errors of the shell, by ShellCheck if it is installed: its errors are errors, its warnings notes
+A script may have at most 1 MiB. Beyond 50,000 words, 1000 directives, 20 levels of quotes and brackets, 500 findings
+and 100 of ShellCheck the rest is left out, and lint says so. Prints FILE:LINE: for each finding: an error (refused, or
+not what it says), a warning (it may work, but slower or not as meant) or a note. The last line has their number, the
+sites whose limits were used, and whether ShellCheck is missing or failed.
 
       --site S           delta, derecho, ibex, hipergator or generic, which has no limits. Without --site, the site
                          comes from a line "# lockstep: site=S" in the script, or the sourced lib/S.sh, or the name
                          of the script's folder; if none is a known site, generic is used, with a note
       --json F           write the findings to F, too (share/schemas/lint-1.schema.json); -: only to stdout
+      --no-shellcheck    do not run ShellCheck
   -h, --help
 
 share/lockstep/sites.toml (or the file in LOCKSTEP_SITES) has what clusters document, with the source of each fact.
@@ -129,8 +133,12 @@ Judged judge(const std::string& path, const Request& request, const std::vector<
   const site::Unread& unread = script.unread;
   if (!broken && unread.open_line != 0 && is_for_bash(text)) insert(of_unread(unread.open_line, false));
   if (unread.full_line != 0) insert(of_unread(unread.full_line, true));
+  ShellCheck said;
+  if (!request.without_shellcheck && is_for_bash(text))
+    said = ask_shellcheck(path, findings, broken || script.dos_line != 0);
+  for (const site::Finding& finding : said.findings) insert(finding);
   if (known.empty()) findings.insert(findings.begin(), of_no_site(sites));
-  return {path, name, std::move(findings)};
+  return {path, name, std::move(findings), said.state};
 }
 
 using LintJson = nlohmann::ordered_json;  // keys in the order written here
@@ -160,11 +168,16 @@ std::string describe(const std::vector<Judged>& all) {
     for (const site::Finding& finding : one.findings) text += line_of(one.file, finding);
   std::set<std::string> sites;
   for (const Judged& one : all) sites.insert(one.site);
-  return text + fmt::format("{} checked for {}: {}, {}, {}\n", site::counted(static_cast<long>(all.size()), "script"),
+  const long n_missing = std::ranges::count(all, "missing", &Judged::shellcheck);
+  const long n_failed = std::ranges::count(all, "failed", &Judged::shellcheck);
+  const std::string failed = n_failed == 0 ? "" : "; ShellCheck failed on " + site::counted(n_failed, "script");
+  return text + fmt::format("{} checked for {}: {}, {}, {}{}{}\n",
+                            site::counted(static_cast<long>(all.size()), "script"),
                             core::printable(fmt::format("{}", fmt::join(sites, ", "))),
                             site::counted(count(all, site::Severity::error), "error"),
                             site::counted(count(all, site::Severity::warning), "warning"),
-                            site::counted(count(all, site::Severity::note), "note"));
+                            site::counted(count(all, site::Severity::note), "note"),
+                            n_missing == 0 ? "" : "; without ShellCheck", failed);
 }
 
 /// As share/schemas/lint-1.schema.json has it.
@@ -178,7 +191,7 @@ std::string to_json(const std::vector<Judged>& all) {
                           {"what", finding.what},
                           {"why", finding.why},
                           {"fix", finding.fix}});
-    scripts.push_back({{"file", one.file}, {"site", one.site}, {"findings", findings}});
+    scripts.push_back({{"file", one.file}, {"site", one.site}, {"shellcheck", one.shellcheck}, {"findings", findings}});
   }
   LintJson counts;
   for (const site::Severity severity : site::all_severities)
@@ -226,6 +239,7 @@ Action declare(core::Flags& flags) {
   flags.words("FILE", request->others, 0);
   flags.text("--site", request->site);
   flags.text("--json", request->json);
+  flags.toggle("--no-shellcheck", request->without_shellcheck);
   return {.check = {}, .run = [request](const runtime::Session& session) { return run(*request, session); }};
 }
 

@@ -3,14 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/output_of.hpp"
+#include "site/forms.hpp"
 #include "site/text.hpp"
 
 namespace lockstep::training::lint {
 namespace {
 
-constexpr core::Seconds time_for_bash{10};
+constexpr core::Seconds time_for_answer{10};
+constexpr std::size_t most_of_shellcheck = 100;
+// Files that are not there (SC1090, SC1091) are on the cluster. What they and the batch system set (SC2154) or read
+// (SC2034) ShellCheck does not see.
+constexpr const char* left_out_codes = "SC1090,SC1091,SC2034,SC2154";
+// Of lists whose first element is taken, as lint tells, too.
+constexpr std::string_view codes_of_lint = "SC2128 SC2206";
 constexpr std::size_t longest_line = 16'384;
 
 /// "FILE: line N: MESSAGE" of bash; nothing if `line` is none, or a warning.
@@ -26,6 +34,23 @@ std::optional<site::Finding> read_message(std::string_view line, const std::stri
                        .what = std::string{message},
                        .why = "bash stops there",
                        .fix = "close what is open before it: a quote, $( ), if ... fi, do ... done",
+                       .line = static_cast<int>(*number)};
+}
+
+/// "FILE:12:3: warning: MESSAGE. [SC2086]" of ShellCheck; nothing if `line` is something else.
+std::optional<site::Finding> read_remark(std::string_view line, const std::string& path) {
+  if (!line.starts_with(path + ":") || !line.ends_with(']')) return std::nullopt;
+  line = line.substr(path.size() + 1, line.size() - path.size() - 2);
+  const auto parts = site::split(line, ':');
+  const auto number = site::count_in(parts[0]);
+  const std::size_t code = line.rfind(" [SC");
+  if (parts.size() < 4 || !number || code == line.npos) return std::nullopt;
+  const std::size_t begin = parts[0].size() + parts[1].size() + parts[2].size() + 3;
+  std::string_view message = site::trim(line.substr(begin, code - std::min(begin, code)));
+  message = message.substr(0, message.find_last_not_of(". ") + 1);  // npos + 1 is 0
+  const bool is_error = site::severity_named(site::trim(parts[2])) == site::Severity::error;
+  return site::Finding{.severity = is_error ? site::Severity::error : site::Severity::note,
+                       .what = fmt::format("{} (ShellCheck {})", message, line.substr(code + 2)),
                        .line = static_cast<int>(*number)};
 }
 
@@ -67,11 +92,40 @@ std::optional<site::Finding> find_syntax_error(const std::string& path, std::str
       runtime::output_of({"env", "-u", "BASH_ENV", "LC_ALL=C", "sh", "-c",
                           "ulimit -v 1048576; command -v bash >/dev/null && ! bash $2 -n \"$1\" 2>&1", "sh", path,
                           may_use_patterns(script) ? "-O extglob" : ""},
-                         time_for_bash);
+                         time_for_answer);
   if (!complaint) return std::nullopt;
   for (const std::string_view line : site::split(*complaint, '\n'))
     if (auto finding = read_message(line, path)) return finding;
   return std::nullopt;
+}
+
+ShellCheck ask_shellcheck(const std::string& path, const std::vector<site::Finding>& own, bool is_unreadable) {
+  // Prints nothing where there is no ShellCheck, which ends with 0 or 1 if it has read the script; in 1 GiB.
+  const auto output =
+      runtime::output_of({"env", "LC_ALL=C.UTF-8", "sh", "-c",
+                          "command -v shellcheck >/dev/null || exit 0; ulimit -v 1048576; "
+                          "shellcheck -f gcc -s bash -S warning -e $2 -- \"$1\"; [ $? -le 1 ] && echo end",
+                          "sh", path, left_out_codes},
+                         time_for_answer);
+  if (!output) return {.state = "failed"};
+  if (output->empty()) return {.state = "missing"};
+  const auto is_told = [&own](int line) {
+    return std::ranges::any_of(
+        own, [line](const site::Finding& one) { return one.line == line && one.severity != site::Severity::note; });
+  };
+  ShellCheck said{.state = "ran"};
+  for (const std::string_view line : site::split(*output, '\n')) {
+    if (line == "end") return said;
+    auto finding = read_remark(line, path);
+    if (!finding) break;
+    const std::string_view code = line.substr(line.rfind('[') + 1);
+    const bool is_of_lint = code.starts_with("SC1") || site::is_one_of(code.substr(0, code.size() - 1), codes_of_lint);
+    if ((is_of_lint && is_told(finding->line)) || (is_unreadable && code.starts_with("SC1"))) continue;
+    if (said.findings.size() == most_of_shellcheck)
+      finding->what = fmt::format("more than {} findings of ShellCheck: the others are left out", most_of_shellcheck);
+    if (said.findings.size() <= most_of_shellcheck) said.findings.push_back(std::move(*finding));
+  }
+  return {.state = "failed"};
 }
 
 }  // namespace lockstep::training::lint

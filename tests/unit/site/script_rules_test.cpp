@@ -104,6 +104,13 @@ TEST(ScriptRules, ResourcesOfPbs) {
                    {"#PBS -l select=2:ncpus=4 -l mem=4gb\n", 1, error, "select=...:mem=4gb"},
                    {"#PBS -l mpiprocs=4\n", 1, error, "resource of a chunk"},
                    {"#PBS -l select=1:ncpus=4 -l place=scater\n", 1, error, "scatter"},
+                   {"#PBS -l select=1:ncpus=4 -l place=scatter:pack\n", 1, error, "not 'pack' there: in this order"},
+                   {"#PBS -l select=1:ncpus=4 -l place=excl:scatter\n", 1, error, "not 'scatter' there"},
+                   {"#PBS -l select=1:ncpus=4 -l place=free:excl:shared\n", 1, error, "not 'shared' there"},
+                   {"#PBS -l select=1:ncpus=4 -l place=group=rack:excl\n", 1, error, "not 'excl' there"},
+                   {"#PBS -l select=1:ncpus=4 -l place=pack:group=\n", 1, error, "group=RESOURCE"},
+                   {"#PBS -l select=1:ncpus=4 -l place=pack:exclusive\n", 1, error, "excl/shared/exclhost"},
+                   {"#PBS -l select=1:ncpus=4 -l place=scatter:\n", 1, error, "not '' there"},
                    {"#PBS -l place=scatter\n", 1, error, "without -l select"},
                    {"#PBS -l nodes=2:ppn=4 -l select=1:ncpus=4\n", 1, error, "older form"},
                    {"#PBS -l waltime=10\n", 1, warning, "did you mean walltime?"},
@@ -112,10 +119,12 @@ TEST(ScriptRules, ResourcesOfPbs) {
                    {"#PBS -r yes\n", 1, error, "one of y, n"},
                    {"#PBS -o ~/log\n", 1, warning, "written out"},
                    {"#PBS -N my job\n", 1, error, "fix: write -N VALUE, with no blank in the value"}});
-  expect_nothing("",
-                 {"#PBS -V\n", "#PBS -l select=2:ncpus=64:mpiprocs=4:ngpus=4:mem=480gb+1:ncpus=128\n",
-                  "#PBS -l nodes=2:ppn=4,walltime=10:00\n", "#PBS -l ncpus=4,mem=4gb\n", "#PBS -k oed -m abe -j oe\n",
-                  "#PBS -l select=1:ncpus=4:own_thing=x -l place=scatter:excl,filesystems=home\n"});
+  expect_nothing(
+      "", {"#PBS -V\n", "#PBS -l select=2:ncpus=64:mpiprocs=4:ngpus=4:mem=480gb+1:ncpus=128\n",
+           "#PBS -l select=1:ncpus=4 -l place=pack:exclhost:group=rack\n",
+           "#PBS -l select=1:ncpus=4 -l place=vscatter:group=switch\n", "#PBS -l select=1:ncpus=4 -l place=shared\n",
+           "#PBS -l nodes=2:ppn=4,walltime=10:00\n", "#PBS -l ncpus=4,mem=4gb\n", "#PBS -k oed -m abe -j oe\n",
+           "#PBS -l select=1:ncpus=4:own_thing=x -l place=scatter:excl,filesystems=home\n"});
 }
 
 TEST(ScriptRules, WhatIsSwitchedOffIsNoFinding) {
@@ -129,15 +138,24 @@ TEST(ScriptRules, LaunchesWithinLaunches) {
                     {"srun bash -c \"echo $SLURM_PROCID\"\n", 1, error, "single quotes: bash -c"},
                     {"srun bash -c \"echo $(hostname)\"\n", 1, error, "$(hostname) is filled in before"},
                     {"srun ./x --rank $SLURM_PROCID\n", 1, error, "all ranks get the same"},
-                    {"export RANK=$SLURM_PROCID\nsrun ./x\n", 1, error, "all ranks get 0"},
+                    {"export RANK=$SLURM_PROCID\nsrun ./x\n", 1, error, "in the script it is 0"},
                     {"RANK=$OMPI_COMM_WORLD_RANK mpirun -np 4 ./x\n", 1, error, "in the script it is empty"},
+                    {"export SIZE=$OMPI_COMM_WORLD_SIZE\nmpirun -np 4 ./x\n", 1, error, "in the script it is empty"},
+                    {"srun --export=ALL,RANK=$SLURM_PROCID ./x\n", 1, error, "bash -c 'export NAME=$SLURM_PROCID;"},
+                    {"mpirun -np 4 -x RANK=$OMPI_COMM_WORLD_RANK ./x\n", 1, error, "before mpirun starts the ranks"},
+                    {"srun -o log.$SLURM_PROCID ./x\n", 1, error, "%t, which srun fills in for each rank"},
+                    {"srun --cpu-bind=map_cpu:${SLURM_LOCALID} ./x\n", 1, error, "$SLURM_LOCALID is filled in before"},
+                    {"srun env RANK=$PMI_RANK ./x\n", 1, error, "all ranks get the same"},
+                    {"srun ./x --hosts \"$SLURM_STEP_NODELIST\"\n", 1, error, "all ranks get the same"},
                     {"export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\nsrun ./x\n", 1, warning, "without --cpus-per-task"},
                     {"srun -N $SLURM_GPUS_PER_NODE ./x\n", 1, warning, "without --gpus-per-node"}});
-  expect_nothing(job, {"srun -n 1 mpirun -np 4 x\n", "srun bash -c 'echo $SLURM_PROCID $(hostname)'\n",
-                       "srun bash -c \"echo \\$SLURM_PROCID\"\n", "srun ./x \\\n  --y\n", "echo $SLURM_PROCID\n",
-                       "srun ./x\nexport RANK=$SLURM_PROCID\n", "# srun \\ \nsrun ./x\n",
-                       "export OMP_NUM_THREADS=${SLURM_CPUS_PER_TASK:-1}\nsrun ./x\n",
-                       "#SBATCH -c 4\nexport OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\nsrun -c 4 ./x\n"});
+  expect_nothing(
+      job, {"srun -n 1 mpirun -np 4 x\n", "srun bash -c 'echo $SLURM_PROCID $(hostname)'\n",
+            "srun bash -c \"echo \\$SLURM_PROCID\"\n", "srun ./x \\\n  --y\n", "echo $SLURM_PROCID\n",
+            "srun --export=ALL,JOB=$SLURM_JOB_ID ./x\n", "srun -o log.%t ./x\n", "srun -o 'log.$SLURM_PROCID' ./x\n",
+            "srun bash -c 'export RANK=$SLURM_PROCID; exec ./x'\n", "srun ./x\nexport RANK=$SLURM_PROCID\n",
+            "# srun \\ \nsrun ./x\n", "export OMP_NUM_THREADS=${SLURM_CPUS_PER_TASK:-1}\nsrun ./x\n",
+            "#SBATCH -c 4\nexport OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\nsrun -c 4 ./x\n"});
   expect_nothing("", {"export RANK=$SLURM_PROCID\nexec \"$@\"\n"});  // what srun starts
 }
 
@@ -146,17 +164,41 @@ TEST(ScriptRules, JobsOfSeveralNodes) {
       two_nodes,
       {{"export MASTER_ADDR=127.0.0.1\nsrun ./x\n", 1, error, "ranks of different nodes do not meet"},
        {"export NCCL_SOCKET_IFNAME=lo\nsrun ./x\n", 1, error, "the network between nodes"},
-       {"srun torchrun --nnodes=2 --rdzv_endpoint=localhost:$P x.py\nP=1\n", 1, error, "scontrol show hostnames"},
+       {"srun torchrun --nnodes=2 --rdzv_backend=c10d --rdzv_endpoint=localhost:$P x.py\nP=1\n", 1, error,
+        "scontrol show hostnames"},
        {"torchrun --nnodes=2 x.py\n", 1, error, "runs on the first node alone"},
        {"srun torchrun --nnodes=4 x.py\n", 1, error, "--nnodes=4 in a job of 2 nodes"},
        {"srun torchrun --nnodes=1 x.py\n", 1, error, "the other nodes are idle"},
        {"srun torchrun --nproc_per_node=4 x.py\n", 1, error, "each node trains by itself"},
        {"#SBATCH --gpus-per-node=4\nsrun python x.py\n", 0, warning, "3 of them are idle"},
-       {"#SBATCH --gpus-per-node=2\nsrun torchrun --nnodes=2 --nproc_per_node=4 x.py\n", 2, warning, "2 GPUs a node"},
+       {"#SBATCH --gpus-per-node=2\nsrun torchrun --nnodes=2 --nproc_per_node=4 --node_rank=$r --master_addr=$h x.py\n",
+        2, warning, "--nproc_per_node=4 with 2 GPUs a node"},
+       {"srun torchrun --nnodes=2 --nproc_per_node=4 x.py\n", 1, error,
+        "on 2 nodes without an address where they meet"},
+       {"srun torchrun --nnodes=2 --rdzv_backend=c10d --master_addr=$h x.py\n", 1, error, "without an address"},
+       {"srun torchrun --nnodes=2 --rdzv_endpoint=$h:$p x.py\n", 1, error, "each node takes itself for the first"},
+       {"srun torchrun --nnodes=2 --master_addr=$h x.py\n", 1, error, "without --node_rank"},
+       {"srun torchrun --standalone --nproc_per_node=4 x.py\n", 1, error, "with --standalone"},
+       {"srun accelerate launch x.py\n", 1, warning, "accelerate on 2 nodes without --num_machines"},
+       {"srun accelerate launch --num_machines=4 x.py\n", 1, error, "--num_machines=4 in a job of 2 nodes"},
+       {"srun accelerate launch --num-machines 2 --main_process_ip $h x.py\n", 1, warning, "without --machine_rank"},
+       {"srun python3 -m accelerate.commands.launch --num_machines 2 x.py\n", 1, warning, "without an address"},
+       {"srun accelerate launch --num_machines=2 --rdzv_backend=c10d --main_process_ip=127.0.0.1 x.py\n", 1, error,
+        "ranks of different nodes do not meet"},
+       {"accelerate launch --num_machines 2 x.py\n", 1, error, "runs on the first node alone"},
+       {"deepspeed x.py\n", 1, error, "deepspeed on 2 nodes without --hostfile"},
+       {"srun deepspeed --num_gpus=4 x.py\n", 1, error, "each node trains by itself"},
        {"cp -r data $TMPDIR\nsrun ./x $TMPDIR/data\n", 1, warning, "the other nodes do not get the files"},
        {"tar -xf data.tar -C /tmp\n", 1, warning, "sbcast"}});
   expect_nothing(two_nodes, {"export MASTER_ADDR=$(hostname)\nsrun ./x\n", "srun -N 1 -n 1 torchrun --nnodes=1 x.py\n",
-                             "srun torchrun --nnodes=$SLURM_NNODES x.py\n", "srun torchrun $ARGS x.py\nARGS=1\n",
+                             "srun torchrun --nnodes=$SLURM_NNODES --rdzv_backend=c10d --rdzv_endpoint=$h:$p x.py\n",
+                             "srun torchrun --nnodes=2 --node_rank=$r --master_addr=$h x.py\n",
+                             "export PET_MASTER_ADDR=$h\nsrun torchrun --nnodes=2 x.py\n",
+                             "srun bash -c 'torchrun --nnodes=2 --node_rank=$SLURM_NODEID --master_addr=$h x.py'\n",
+                             "srun accelerate launch --num_machines=2 --machine_rank=$r --main_process_ip=$h x.py\n",
+                             "srun accelerate launch --num_machines=2 --rdzv_backend=c10d --main_process_ip=$h x.py\n",
+                             "srun accelerate launch --config_file c.yaml x.py\n", "accelerate config\n",
+                             "deepspeed --hostfile=$f x.py\n", "srun torchrun $ARGS x.py\nARGS=1\n",
                              "srun --ntasks-per-node=1 cp -r data $TMPDIR\n", "cp $TMPDIR/out .\n"});
   expect_nothing("#SBATCH -N 1\n", {"export MASTER_ADDR=127.0.0.1\nsrun ./x\n", "torchrun x.py\n", "cp a $TMPDIR\n"});
   EXPECT_TRUE(has(lint("#SBATCH -N 1 --ntasks-per-node=4\nsrun cp a $TMPDIR\n"), 2, warning, "4 times on each node"));
