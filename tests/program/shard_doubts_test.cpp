@@ -79,6 +79,24 @@ TEST_F(ShardDoubts, TheSamePictureInTrainAndValIsTold) {
   expect_said("images i --keep-encoded", {"val: 1 of 4 samples has an x that train has as well, such as val/b/6.ppm"});
 }
 
+TEST_F(ShardDoubts, WhatImagesBecomeAndWhatIsBesideThemIsTold) {
+  write("i/a/1.ppm", "P6 1 1 255 abc");
+  write("i/a/2.pgm", "P5 1 1 255 d");
+  write("i/a/3.webp", "RIFF....WEBPVP8 ");
+  write("i/a/.x/4.png", "");
+  write("i/e\xcc\x81/5.png", "P6 1 1 255 xyz");
+  for (const std::string flags : {"", " --keep-encoded"})
+    expect_said("images i" + flags,
+                {"changed: 1 image in gray: each becomes RGB with three equal channels; --gray stores one channel (it "
+                 "is a/2.pgm)",
+                 "note: 1 image in another format than the name says: the content counts (it is e",
+                 "left out: 1 image not named as JPEG, PNG, PPM or PGM: a/3.webp (this is WebP: convert it to PNG or "
+                 "JPEG)",
+                 "left out: 1 hidden file or folder (named with a dot, or __MACOSX), 1 of them with images: a/.x",
+                 "changed: 1 class name in another form of Unicode is converted to the composed form (NFC), such as "
+                 "'\xc3\xa9'"});
+}
+
 TEST_F(ShardDoubts, RowsThatAreThereTwiceAreTold) {
   write("t.csv", "a,b,y\n1,2,0\n3,4,1\n1,2,0\n5,6,1\n3,4,0\n");
   expect_said("csv t.csv",

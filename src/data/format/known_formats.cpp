@@ -26,10 +26,13 @@ constexpr std::array signatures{
     Signature{0, "GIF8"sv, {"GIF", to_image}},
     Signature{0, "II*\0"sv, {"TIFF", to_image}},
     Signature{0, "MM\0*"sv, {"TIFF", to_image}},
+    Signature{0, "II+\0"sv, {"TIFF", to_image}},
+    Signature{0, "MM\0+"sv, {"TIFF", to_image}},
     Signature{4, "ftypavi"sv, {"AVIF", to_image}},
     Signature{4, "ftyphei"sv, {"HEIC", to_image}},
     Signature{4, "ftypmif1"sv, {"HEIC", to_image}},
-    Signature{4, "ftypheic"sv, {"HEIC", to_image}},
+    Signature{4, "ftyphev"sv, {"HEIC", to_image}},
+    Signature{4, "ftypmsf1"sv, {"HEIC", to_image}},
     Signature{4, "ftyp"sv, {"a video (MP4)", "write its frames as PNG or JPEG"}},
     Signature{0, "\0\0\0\x0cjP  "sv, {"JPEG 2000", to_image}},
     Signature{0, "\xff\x4f\xff\x51"sv, {"JPEG 2000", to_image}},
@@ -60,6 +63,7 @@ constexpr std::array signatures{
     Signature{0, "\x0e\x03\x13\x01"sv, {"HDF4", "convert it to HDF5 (h4toh5)"}},
     Signature{0, "CDF\x01"sv, {"netCDF version 3", "convert it to HDF5 (nccopy -k nc4)"}},
     Signature{0, "CDF\x02"sv, {"netCDF version 3", "convert it to HDF5 (nccopy -k nc4)"}},
+    Signature{0, "CDF\x05"sv, {"netCDF version 3", "convert it to HDF5 (nccopy -k nc4)"}},
     Signature{0, "MATLAB 5.0 MAT-file"sv, {"a MATLAB file before 7.3", "save it with -v7.3, and import it as hdf5"}},
     Signature{0, "MATLAB 7.3 MAT-file"sv, {"a MATLAB 7.3 file", to_hdf5}},
     Signature{0, "\x89HDF\r\n\x1a\n"sv, {"HDF5", to_hdf5}},
@@ -81,6 +85,20 @@ constexpr std::array signatures{
     Signature{0, "\x80\x05"sv, {"a Python pickle", "save its arrays with numpy.savez"}},
     Signature{0, "BM"sv, {"BMP", to_image}},
 };
+
+/// Whether every file that is like `later` is like `earlier`, too.
+constexpr bool hides(const Signature& earlier, const Signature& later) {
+  return earlier.at >= later.at && earlier.at - later.at <= later.bytes.size() &&
+         later.bytes.substr(earlier.at - later.at).starts_with(earlier.bytes);
+}
+
+constexpr bool each_can_be_found() {
+  for (std::size_t later = 0; later < signatures.size(); ++later)
+    for (std::size_t earlier = 0; earlier < later; ++earlier)
+      if (hides(signatures[earlier], signatures[later])) return false;
+  return true;
+}
+static_assert(each_can_be_found());
 
 }  // namespace
 

@@ -58,6 +58,7 @@ void convert_channels(Image& image, std::uint64_t channels) {
     for (std::uint64_t i = 0; i < n_pixels; ++i) out[3 * i] = out[3 * i + 1] = out[3 * i + 2] = in[i];
   }
   result.facts = image.facts;
+  result.facts.is_gray = channels == 3;
   image = std::move(result);
 }
 

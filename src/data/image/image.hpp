@@ -12,18 +12,24 @@
 
 namespace lockstep::data {
 
-/// What a file has beyond 8 bits of gray or colour, the right way up.
+enum class ImageFormat { jpeg, png, pnm };
+
+/// What a file has beyond 8 bits of the channels that are asked for, the right way up.
 struct ImageFacts {
   int orientation = 1;                 ///< of EXIF, else of XMP: 1 to 8, 1 for as stored
+  bool is_gray = false;                ///< became colour
+  bool has_palette = false;            ///< its colours are taken
   bool has_alpha = false;              ///< left out
   bool has_inks = false;               ///< CMYK, converted to colours
   bool has_profile = false;            ///< of ICC, not applied
   bool has_gamma = false;              ///< not that of sRGB, not applied
   bool has_fewer_bits = false;         ///< are significant than are stored
   bool is_animated = false;            ///< the default picture is taken
+  bool has_more_pictures = false;      ///< the first is taken
   bool has_other_orientation = false;  ///< of XMP beside that of EXIF
   std::uint32_t white = 255;           ///< the value that became 255
-  std::uint32_t highest = 0;           ///< the highest there is; only if white is not 255
+  std::uint32_t highest = 0;           ///< the highest there is; 0 if libpng scaled, or nothing did
+  ImageFormat format = ImageFormat::jpeg;
 };
 
 struct Image {

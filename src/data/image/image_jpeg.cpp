@@ -90,7 +90,7 @@ void decode_jpeg(std::span<const std::byte> file, const DecodeOptions& options, 
   }
   if (is_cmyk) convert_inverted_cmyk(image);
   convert_channels(image, options.channels);
-  image.facts = {.has_inks = is_cmyk};
+  image.facts = {.is_gray = header.colorspace == TJCS_GRAY && options.channels == 3, .has_inks = is_cmyk};
   look_into_jpeg(file, image.facts);
 }
 

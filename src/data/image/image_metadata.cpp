@@ -119,7 +119,8 @@ void for_chunks(std::span<const std::byte> file, See&& see) {
 
 void look_into_jpeg(std::span<const std::byte> file, ImageFacts& facts) {
   constexpr std::uint32_t app1 = 0xe1, app2 = 0xe2;
-  constexpr std::string_view exif = "Exif\0\0"sv, xmp = "http://ns.adobe.com/xap/1.0/\0"sv, icc = "ICC_PROFILE\0"sv;
+  constexpr std::string_view exif = "Exif\0\0"sv, xmp = "http://ns.adobe.com/xap/1.0/\0"sv, icc = "ICC_PROFILE\0"sv,
+                             multi_picture = "MPF\0"sv;
   bool has_exif = false;
   std::optional<int> by_exif, by_xmp;
   for_segments(file, [&](std::uint32_t marker, std::span<const std::byte> payload) {
@@ -131,6 +132,8 @@ void look_into_jpeg(std::span<const std::byte> file, ImageFacts& facts) {
       by_xmp = by_xmp ? by_xmp : orientation_in_xmp(payload.subspan(xmp.size()));
     } else if (marker == app2 && bytes.has(0, icc)) {
       facts.has_profile = true;
+    } else if (marker == app2 && bytes.has(0, multi_picture)) {
+      facts.has_more_pictures = true;
     }
   });
   choose_orientation(by_exif, by_xmp, facts);

@@ -80,6 +80,10 @@ class Reader {
 
   void note_facts() {
     const auto has = [this](png_uint_32 chunk) { return png_get_valid(png_, info_, chunk) != 0; };
+    const bool has_palette = png_get_color_type(png_, info_) == PNG_COLOR_TYPE_PALETTE;
+    const bool is_gray = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) == 0;
+    facts_.has_palette = has_palette;
+    if (is_gray && png_get_bit_depth(png_, info_) < 8) facts_.white = (1U << png_get_bit_depth(png_, info_)) - 1;
     facts_.has_alpha = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_ALPHA) != 0 || has(PNG_INFO_tRNS);
     facts_.has_profile = has(PNG_INFO_iCCP);
     constexpr png_fixed_point gamma_of_srgb = 45455, tolerance = 500;
@@ -87,9 +91,8 @@ class Reader {
     if (!facts_.has_profile && !has(PNG_INFO_sRGB)) png_get_gAMA_fixed(png_, info_, &gamma);
     facts_.has_gamma = gamma < gamma_of_srgb - tolerance || gamma > gamma_of_srgb + tolerance;
     png_color_8p bits = nullptr;
-    const int depth = png_get_color_type(png_, info_) == PNG_COLOR_TYPE_PALETTE ? 8 : png_get_bit_depth(png_, info_);
+    const int depth = has_palette ? 8 : png_get_bit_depth(png_, info_);
     if (png_get_sBIT(png_, info_, &bits) == 0) return;
-    const bool is_gray = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) == 0;
     const int fewest = is_gray ? bits->gray : std::min({bits->red, bits->green, bits->blue});
     facts_.has_fewer_bits = fewest < depth;
   }
@@ -106,7 +109,7 @@ class Reader {
   png_infop info_ = nullptr;
   std::span<const std::byte> file_;
   std::span<const std::byte> rest_;
-  ImageFacts facts_{};
+  ImageFacts facts_{.format = ImageFormat::png};
   std::vector<png_bytep> rows_;
   std::string reason_;
 };

@@ -70,7 +70,8 @@ void decode_pnm(std::span<const std::byte> file, const DecodeOptions& options, I
                                  height * width * n_channels * bytes)};
   }
   reshape(image, height, width, n_channels);
-  image.facts = {.white = maximum == white_of_16_bits ? options.white : static_cast<std::uint32_t>(maximum)};
+  image.facts = {.white = maximum == white_of_16_bits ? options.white : static_cast<std::uint32_t>(maximum),
+                 .format = ImageFormat::pnm};
   if (maximum == 255)
     std::copy(pixels.begin(), pixels.end(), image.pixels.begin());
   else

@@ -147,6 +147,9 @@ class CifarSource final : public Source {
                                    kind_.pickled.test, kind_.binary.subfolder, kind_.pickled.subfolder),
            .fix = "unpack the archive and give its folder"});
     const fs::path folder = path / copies.front().folder, names = folder / copies.front().files->class_names;
+    if (!is_there(names))
+      remarks_.push_back(assumed(fmt::format("{} does not exist: classes are numbers", names.filename().string())));
+    if (kind_.n_labels > 1) remarks_.push_back(left_out("the coarse labels: classes are the fine ones"));
     if (copies.front().files == &kind_.binary) {
       spec_.classes = read_class_names(names, kind_.n_classes);
       add_splits(folder, kind_.binary, [this](const std::string& file) { return open_binary(file); });
@@ -188,6 +191,7 @@ class CifarSource final : public Source {
   void add_splits(const fs::path& folder, const CifarFiles& files, Open&& open) {
     add_split(folder, "train", files.train, open);
     add_split(folder, "val", {files.test}, open);
+    if (splits_.back().name == "val") remarks_.push_back(assumed(files.test + " is the split val"));
   }
 
   template <class Open>

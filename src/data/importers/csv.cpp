@@ -1,7 +1,7 @@
 // Text files with numbers in columns, separated by commas, semicolons or tabs (whichever the first line has). x becomes
 // float32 [columns]; y becomes float32 [], or a class if all of it is written as integers from 0 to 65535: "3" is a
 // class, "3.0" a number, as is "3" with --no-classes; a remark says which, and why. If the first y is not a number, all
-// are words, and classes. Columns of x without a name that number the rows are left out.
+// are words, and classes. Columns of x that number the rows are left out if their name, or its lack, says so.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,8 +24,10 @@ namespace {
 
 constexpr std::int64_t largest_class = 65535;
 constexpr std::uint64_t piece_rows = 4096;
+constexpr std::uint64_t enough_rows = 10;  // that a column which numbers them is doubted whatever its name
 constexpr char line_end = '\n';
 constexpr std::array<std::string_view, 3> separators{",", ";", "\t"};
+constexpr std::array<std::string_view, 3> separator_names{"commas", "semicolons", "tabs"};
 
 void append_line(SpoolWriter& spool, const std::string& line) {
   spool.append(std::as_bytes(std::span{line}));
@@ -70,6 +72,7 @@ class CsvParser {
     std::vector<Remark> found;
     for (Remark& remark : remarks_on_columns(seen_, seen_y_, n_rows_, separator_ == ";"))
       found.push_back(std::move(remark));
+    doubt_y_that_numbers_rows(found);
     Spool kept = leave_out_row_numbers(std::move(x).finish(), found);
     if (n_numbers_ > 0)
       found.push_back(
@@ -109,12 +112,17 @@ class CsvParser {
   }
 
   void find_columns(std::string_view line) {
-    if (separator_.empty()) separator_ = guess_separator(line);
+    const bool is_guess = separator_.empty();
+    if (is_guess) separator_ = guess_separator(line);
     split(line);
     n_columns_ = fields_.size();
     if (n_columns_ < 2)
-      fail("one column", lines_.place(), "x and y, separated by ',', ';' or a tab",
-           line.starts_with('#') ? "remove comment lines" : "check that it is a CSV file");
+      fail("one column", lines_.place(),
+           fmt::format("x and y, separated by {}", is_guess ? "commas, semicolons or tabs" : separator_name()),
+           line.starts_with('#')                      ? "remove comment lines"
+           : line.find('|') != std::string_view::npos ? "write commas for the '|' between columns"
+           : line.find(' ') != std::string_view::npos ? "write commas for the blanks between columns"
+                                                      : "check that it is a CSV file");
     if (options_.has_header)
       for (const std::string_view name : fields_.all) names_.push_back(composed(trim(name)));
     columns_ = select_columns(options_, names_, n_columns_);
@@ -127,6 +135,7 @@ class CsvParser {
       remarks_.push_back(
           assumed(fmt::format("y is column {}{}, the last; --y-column names another", columns_.y,
                               names_.empty() ? "" : fmt::format(" ({})", core::printable(names_.back())))));
+    remarks_.push_back(assumed(fmt::format("{} columns, separated by {}", n_columns_, separator_name())));
     if (std::find(columns_.x.begin(), columns_.x.end(), columns_.y) != columns_.x.end())
       remarks_.push_back(warning(fmt::format("column {} is y and also in x: a model sees the answer", columns_.y)));
     row_.resize(columns_.x.size());
@@ -139,11 +148,26 @@ class CsvParser {
       fail("a quote that does not end, or has text after it", lines_.place(),
            "fields that are quoted as a whole, or not at all", "correct the line");
     if (n_columns_ != 0 && fields_.size() != n_columns_)
-      fail(fmt::format("{} columns", fields_.size()), lines_.place(),
-           fmt::format("{}, as in the first line", n_columns_),
-           fields_.size() == n_columns_ + 1 && fields_.all.back().empty()
-               ? "remove the separator at the end of the line"
-               : "correct the line");
+      fail(
+          fmt::format("{} column{}, separated by {}", fields_.size(), fields_.size() == 1 ? "" : "s", separator_name()),
+          lines_.place(), fmt::format("{}, as in the first line", n_columns_), fix_of_width());
+  }
+
+  [[nodiscard]] std::string_view separator_name() const {
+    return separator_names[static_cast<std::size_t>(std::ranges::find(separators, separator_) - separators.begin())];
+  }
+
+  /// For a line that has other columns than the first one.
+  [[nodiscard]] std::string fix_of_width() const {
+    const bool has_one_more = fields_.size() == n_columns_ + 1;
+    if (has_one_more && fields_.all.back().empty()) return "remove the separator at the end of the line";
+    if (has_one_more && n_rows_ == 0 && options_.has_header)
+      return "give the first column a name in the first line, where R's write.table has left it out; or correct the "
+             "line";
+    return fmt::format(
+        "correct the line; if other than {} separate columns, begin the file with a line that says so, "
+        "such as sep=;",
+        separator_name());
   }
 
   void add_row(SpoolWriter& x, SpoolWriter& y) {
@@ -201,31 +225,53 @@ class CsvParser {
     return fmt::format(" ({})", names_[column].empty() ? "no name" : core::printable(names_[column]));
   }
 
-  // pandas numbers rows from 0 on, R from 1 on. Of other such columns, only their names tell what they mean.
+  /// Whether the column numbers the rows by its name as by its values. pandas numbers from 0 on, R from 1 on; where
+  /// pandas gives a name, it does so to the first column.
+  [[nodiscard]] bool is_index(std::size_t column, const ColumnFacts& seen) const {
+    if (has_index_name(column)) return column == 0 && seen.first == 0;
+    return is_nameless(column) && (seen.first == 0 || seen.first == 1);
+  }
+
+  [[nodiscard]] bool is_nameless(std::size_t column) const { return !names_.empty() && has_no_name(names_[column]); }
+  [[nodiscard]] bool has_index_name(std::size_t column) const {
+    return !names_.empty() && is_index_name(names_[column]);
+  }
+
+  // Nobody wants to predict the place in the file; but what was asked for is done.
+  void doubt_y_that_numbers_rows(std::vector<Remark>& remarks) const {
+    if (n_rows_ < 2 || !(seen_y_.first == 0 || seen_y_.first == 1)) return;
+    const bool is_named_so = is_nameless(columns_.y) || has_index_name(columns_.y);
+    if (is_named_so && options_.y_column.empty())
+      fail(fmt::format("{}, the last, is an index, not y: it numbers the {} rows from {:.0f} on", shown(columns_.y),
+                       n_rows_, *seen_y_.first),
+           path_, "a column with labels or targets, the last or that of --y-column",
+           fmt::format("name the column of y: --y-column NAME; --y-column '{}' takes it anyway", numbered(columns_.y)));
+    if (is_named_so || (n_rows_ >= enough_rows && !are_classes_))  // of classes, that each sample has one is told
+      remarks.push_back(warning(fmt::format("y, {}, numbers the rows from {:.0f} on: see that it is no index",
+                                            shown(columns_.y), *seen_y_.first)));
+  }
+
+  // Of other columns that number the rows, only their names tell what they mean.
   Spool leave_out_row_numbers(Spool x, std::vector<Remark>& remarks) {
-    constexpr std::uint64_t enough_to_doubt = 10;
     if (!options_.x_columns.empty()) return x;
     std::vector<std::size_t> kept;
     for (std::size_t i = 0; i < seen_.size(); ++i) {
       const std::size_t column = columns_.x[i];
-      const bool is_index = seen_[i].first == 0 || seen_[i].first == 1;
-      const std::string shown = fmt::format("column {}{}", column, name_of(column));
-      const bool is_nameless = !names_.empty() && has_no_name(names_[column]);
-      if (is_index && is_nameless) {
+      if (is_index(column, seen_[i])) {
         remarks.push_back(left_out(fmt::format("{}: it numbers the {} rows from {:.0f} on; --x-columns '{}' keeps it",
-                                               shown, n_rows_, *seen_[i].first, all_of_x())));
+                                               shown(column), n_rows_, *seen_[i].first, all_of_x())));
         continue;
       }
       kept.push_back(i);
-      if (is_nameless)
+      if (is_nameless(column))
         remarks.push_back(
             warning(fmt::format("{} is taken as a feature, though it has no name: if it is an index, "
                                 "leave it out by --x-columns",
-                                shown)));
-      else if (seen_[i].first && n_rows_ >= enough_to_doubt)
+                                shown(column))));
+      else if (seen_[i].first && n_rows_ >= (has_index_name(column) ? 2 : enough_rows))
         remarks.push_back(warning(
             fmt::format("{} numbers the rows from {:.0f} on: if it is not a feature, leave it out by --x-columns",
-                        shown, *seen_[i].first)));
+                        shown(column), *seen_[i].first)));
     }
     if (kept.empty())
       fail("the only column of x numbers the rows", path_, "a column with a feature",

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "core/ascii.hpp"
 #include "core/error.hpp"
 #include "core/printable.hpp"
 #include "core/suggest.hpp"
@@ -136,5 +137,7 @@ CsvColumns select_columns(const ImportOptions& options, const std::vector<std::s
 std::string numbered(std::size_t column) { return fmt::format("#{}", column); }
 
 bool has_no_name(std::string_view name) { return name.empty() || name.starts_with("Unnamed: "); }
+
+bool is_index_name(std::string_view name) { return core::equal_ignoring_case(name, "index"); }
 
 }  // namespace lockstep::data

@@ -29,5 +29,7 @@ struct CsvColumns {
 
 /// Whether a column of this name may be the numbers of the rows, which pandas (`Unnamed: 0`) and R write.
 [[nodiscard]] bool has_no_name(std::string_view name);
+/// Whether the name says that these are the numbers of the rows: `index`, as pandas' reset_index() calls them.
+[[nodiscard]] bool is_index_name(std::string_view name);
 
 }  // namespace lockstep::data

@@ -117,7 +117,8 @@ class Hdf5Importer {
     io::Hdf5Dataset dataset = file_->open_dataset("/" + name);
     const std::string filled =
         dataset.require_written(options_.allow_unwritten ? io::Unwritten::fill_value : io::Unwritten::refused);
-    for (const char* attribute : {"scale_factor", "add_offset", "_FillValue", "missing_value"})  // of netCDF
+    for (const char* attribute : {"scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned",
+                                  "valid_range", "valid_min", "valid_max"})  // of netCDF
       if (dataset.has_attribute(attribute))
         remarks_.push_back(
             warning(fmt::format("{}: its attribute {} is not applied, values are taken as stored", name, attribute)));

@@ -87,6 +87,7 @@ void add_pair(IdxSet& set, const std::string& folder, const std::string& prefix,
   if (images.empty()) return;
   auto x = open_first(images, 3, set, spools);
   auto y = open_first(labels, 1, set, spools);
+  if (prefix != split) set.remarks.push_back(assumed(fmt::format("{} is the split {}", prefix, split)));
   set.pairs.push_back({split, std::move(x), std::move(y)});
 }
 

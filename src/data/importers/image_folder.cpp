@@ -3,16 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <system_error>
 
-#include "core/ascii.hpp"
 #include "core/error.hpp"
 #include "core/shortage.hpp"
 #include "data/format/names.hpp"
+#include "data/importers/image_names.hpp"
 #include "data/importers/input.hpp"
 #include "io/file.hpp"
 
@@ -21,21 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_image_name(std::string_view name) {
-  constexpr std::array<std::string_view, 5> extensions{".jpg", ".jpeg", ".png", ".ppm", ".pgm"};
-  const std::size_t dot = name.rfind('.');
-  return dot != std::string_view::npos && std::any_of(extensions.begin(), extensions.end(), [&](std::string_view e) {
-           return core::equal_ignoring_case(name.substr(dot), e);
-         });
-}
-
-/// Also what macOS adds to zip archives.
-bool is_hidden_name(std::string_view name) { return name.front() == '.' || name == "__MACOSX"; }
-
-/// The entries of one folder, each list sorted. Hidden entries are skipped.
+/// The entries of one folder, each list sorted. Hidden entries are passed over.
 struct Listing {
   std::vector<std::string> folders{};
   std::vector<std::string> images{};
+  std::vector<std::string> unread{};  ///< images in other formats, by name
 };
 
 class Scan {
@@ -94,27 +83,47 @@ class Scan {
     for (fs::directory_iterator entry{folder, error}, end; !error && entry != end; entry.increment(error)) {
       std::string name = entry->path().filename().string();
       std::error_code unreadable;
-      if (is_hidden_name(name)) continue;
-      if (entry->is_directory(unreadable)) {
+      if (is_hidden_name(name)) {
+        pass_over(folder + "/" + name);
+      } else if (entry->is_directory(unreadable)) {
         listing.folders.push_back(std::move(name));
-      } else if (is_image_name(name)) {
+      } else if (format_named(name)) {
         listing.images.push_back(std::move(name));
       } else if (name != own) {
         ignore(folder + "/" + name);
+        if (is_other_image_name(name)) listing.unread.push_back(std::move(name));
       }
     }
     if (error) fail_to_list(folder, error);
     std::sort(listing.folders.begin(), listing.folders.end());
     std::sort(listing.images.begin(), listing.images.end());
+    std::sort(listing.unread.begin(), listing.unread.end());
     return listing;
   }
 
-  // The order of entries depends on the file system; the least name does not.
-  void ignore(const std::string& path) { count(path, result_.n_ignored, result_.first_ignored); }
+  void ignore(const std::string& path) { count(path, is_other_image_name(path) ? result_.unread : result_.ignored); }
 
-  void count(const std::string& path, std::uint64_t& n, std::string& first) const {
+  // The order of entries depends on the file system; the least name does not.
+  void count(const std::string& path, CountedPaths& paths) const {
     std::string within = path.substr(std::min(root_.size() + 1, path.size()));
-    if (n++ == 0 || within < first) first = std::move(within);
+    if (paths.n++ == 0 || within < paths.first) paths.first = std::move(within);
+  }
+
+  // A folder counts as one, and is searched up to its first image: it may be a cache or a snapshot of all there is.
+  void pass_over(const std::string& path) {
+    count(path, result_.hidden);
+    const auto is_image = [](const fs::path& file) { return is_hidden_image_name(file.filename().string()); };
+    std::error_code error, unreadable;
+    bool has_image = false;
+    if (!fs::is_directory(fs::symlink_status(path, error))) {
+      has_image = is_image(path);
+    } else {
+      for (fs::recursive_directory_iterator entry{path, error}, end; !error && !has_image && entry != end;
+           entry.increment(error))
+        has_image = is_image(entry->path()) && !entry->is_directory(unreadable);
+      if (error) count(path, result_.unreadable);
+    }
+    if (has_image) count(path, result_.hidden_images);
   }
 
   // All files below it. Links to folders are not followed, as they may lead in circles.
@@ -125,11 +134,14 @@ class Scan {
       folders.pop_back();
       std::error_code error, unreadable;
       for (fs::directory_iterator entry{folder, error}, end; !error && entry != end; entry.increment(error)) {
-        if (is_hidden_name(entry->path().filename().string())) continue;
         const bool is_folder = fs::is_directory(entry->symlink_status(unreadable));
-        is_folder ? folders.push_back(entry->path().string()) : ignore(entry->path().string());
+        const std::string path = entry->path().string();
+        if (is_hidden_name(entry->path().filename().string()))
+          pass_over(path);
+        else
+          is_folder ? folders.push_back(path) : ignore(path);
       }
-      if (error) count(folder, result_.n_unreadable, result_.first_unreadable);
+      if (error) count(folder, result_.unreadable);
     }
   }
 
@@ -191,7 +203,7 @@ class Scan {
     std::vector<std::string> classes;
     for (const auto& [name, in] : by_class) {
       add_class_folder(folder + "/" + in, images);
-      classes.push_back(name);
+      classes.push_back(composed_class(in));
     }
     return classes;
   }
@@ -204,17 +216,30 @@ class Scan {
       folder += "/images";
       listing = list(folder);
     }
-    if (listing.images.empty()) {
-      core::fail_usage({.what = "a class without an image",
-                        .where = folder,
-                        .expected = "files that end in .jpg, .jpeg, .png, .ppm or .pgm",
-                        .fix = listing.folders.empty()
-                                   ? "remove the folder, or put the images of its class into it"
-                                   : "put the images of a class right into its folder; folders of splits are called "
-                                     "train, val and test"});
-    }
+    if (listing.images.empty()) refuse_empty_class(folder, listing);
     for (const std::string& name : listing.folders) ignore_tree(folder + "/" + name);
     images.add_class(std::move(folder), listing.images);
+  }
+
+  [[noreturn]] static void refuse_empty_class(const std::string& folder, const Listing& listing) {
+    const std::size_t n = listing.unread.size();
+    core::fail_usage(
+        {.what = n == 0 ? "a class without an image"
+                        : fmt::format("a class without an image that is read, but {} of another format, such as {}", n,
+                                      listing.unread.front()),
+         .where = folder,
+         .expected = "files that end in .jpg, .jpeg, .png, .ppm or .pgm",
+         .fix = n > 0                     ? describe_content(folder + "/" + listing.unread.front())
+                : listing.folders.empty() ? "remove the folder, or put the images of its class into it"
+                                          : "put the images of a class right into its folder; folders of splits are "
+                                            "called train, val and test"});
+  }
+
+  /// What a class is called, by the name of its folder or the word of its annotation.
+  std::string composed_class(const std::string& name) {
+    std::string plain = composed(name);
+    if (plain != name) result_.composed.insert(plain);
+    return plain;
   }
 
   void ignore_beside_images(const std::string& folder, const std::string& annotations) {
@@ -228,7 +253,7 @@ class Scan {
   std::vector<std::string> add_annotated(const std::string& folder, const std::string& annotations, ImageList& images) {
     const std::string image_folder = folder + "/images";
     ignore_beside_images(folder, fs::path{annotations}.filename().string());
-    const auto [folders, present] = list(image_folder);
+    const auto [folders, present, unread] = list(image_folder);
     for (const std::string& name : folders) ignore_tree(image_folder + "/" + name);
     const std::string text = io::read_text(annotations);
     const std::map<std::string, std::string> by_name = by_composed_name(present, image_folder);
@@ -244,7 +269,7 @@ class Scan {
                           .expected = "every file of the first column in " + image_folder,
                           .fix = "put the file there, or remove the line"});
       }
-      by_class[composed(word)].push_back(image->second);
+      by_class[composed_class(word)].push_back(image->second);
       listed.push_back(image->second);
       begin = end + 1;
     }

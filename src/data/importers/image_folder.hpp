@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,14 +33,22 @@ class ImageList {
   std::vector<std::uint64_t> class_starts_{};  // first file of each class
 };
 
+/// Paths within the folder: how many, and the first by name.
+struct CountedPaths {
+  std::uint64_t n = 0;
+  std::string first{};
+};
+
 struct ImageFolder {
   std::string root{};  ///< without a slash at its end, as paths of images begin
   std::vector<std::string> classes{};
-  std::vector<ImageList> splits{};  ///< "train", and "val" and "test" if there are
-  std::uint64_t n_ignored = 0;      ///< files that are not images of a class, by name or place
-  std::string first_ignored{};      ///< within the folder
-  std::uint64_t n_unreadable = 0;   ///< folders whose files would be ignored, but cannot be listed
-  std::string first_unreadable{};   ///< within the folder
+  std::vector<ImageList> splits{};   ///< "train", and "val" and "test" if there are
+  CountedPaths ignored{};            ///< files that are not images of a class, by name or place
+  CountedPaths unread{};             ///< images in other formats, by name
+  CountedPaths hidden{};             ///< files and folders, each counted as one
+  CountedPaths hidden_images{};      ///< those of `hidden` that are images or hold one, by name
+  CountedPaths unreadable{};         ///< folders whose files would be ignored, but cannot be listed
+  std::set<std::string> composed{};  ///< classes whose names were in another form of Unicode
   bool is_val_from_test = false;
 };
 

@@ -12,6 +12,7 @@
 #include "data/format/names.hpp"
 #include "data/image/image.hpp"
 #include "data/importers/image_folder.hpp"
+#include "data/importers/image_names.hpp"
 #include "data/importers/importers.hpp"
 #include "io/file.hpp"
 
@@ -55,31 +56,42 @@ void copy_box(const Image& image, std::uint64_t top, std::uint64_t left, Size ke
   }
 }
 
+const char* plural_of(std::uint64_t n) { return n == 1 ? "" : "s"; }
+
 /// What images go through, by its place in a Tally.
 struct Treatment {
-  bool (*has)(const ImageFacts& facts);
+  bool (*has)(const ImageFacts& facts, std::string_view path);
   Remark::Kind kind;
   std::string_view text;
 };
 
-constexpr std::array<Treatment, 9> treatments{{
-    {[](const ImageFacts& facts) { return facts.orientation != 1; }, Remark::Kind::changed,
+constexpr std::array<Treatment, 13> treatments{{
+    {[](const ImageFacts& facts, auto) { return facts.orientation != 1; }, Remark::Kind::changed,
      "turned upright by their EXIF or XMP orientation; --keep-orientation takes pixels as stored"},
-    {[](const ImageFacts& facts) { return facts.white != 255; }, Remark::Kind::changed,
+    {[](const ImageFacts& facts, auto) { return facts.white != 255; }, Remark::Kind::changed,
      "scaled to 8 bits from another depth: their white becomes 255"},
-    {[](const ImageFacts& facts) { return facts.has_alpha; }, Remark::Kind::left_out,
+    {[](const ImageFacts& facts, auto) { return facts.is_gray; }, Remark::Kind::changed,
+     "in gray: each becomes RGB with three equal channels; --gray stores one channel"},
+    {[](const ImageFacts& facts, auto) { return facts.has_palette; }, Remark::Kind::changed,
+     "with a palette: the colours of its entries are taken, not their numbers"},
+    {[](const ImageFacts& facts, auto) { return facts.has_alpha; }, Remark::Kind::left_out,
      "with transparency: it is left out, colours stay as stored"},
-    {[](const ImageFacts& facts) { return facts.has_inks; }, Remark::Kind::changed, "converted from CMYK to RGB"},
-    {[](const ImageFacts& facts) { return facts.has_profile; }, Remark::Kind::left_out,
+    {[](const ImageFacts& facts, auto) { return facts.has_inks; }, Remark::Kind::changed,
+     "converted from CMYK, inverted as Adobe's programs write it, to RGB"},
+    {[](const ImageFacts& facts, auto) { return facts.has_profile; }, Remark::Kind::left_out,
      "with a colour profile (ICC): it is not applied, colours stay as stored"},
-    {[](const ImageFacts& facts) { return facts.has_gamma; }, Remark::Kind::left_out,
+    {[](const ImageFacts& facts, auto) { return facts.has_gamma; }, Remark::Kind::left_out,
      "with a gamma other than that of sRGB: it is not applied, colours stay as stored"},
-    {[](const ImageFacts& facts) { return facts.has_fewer_bits; }, Remark::Kind::note,
+    {[](const ImageFacts& facts, auto) { return facts.has_fewer_bits; }, Remark::Kind::note,
      "with fewer significant bits than are stored (sBIT): values stay as stored"},
-    {[](const ImageFacts& facts) { return facts.is_animated; }, Remark::Kind::left_out,
+    {[](const ImageFacts& facts, auto) { return facts.is_animated; }, Remark::Kind::left_out,
      "with an animation (APNG): the picture for programs without animation is taken alone"},
-    {[](const ImageFacts& facts) { return facts.has_other_orientation; }, Remark::Kind::note,
+    {[](const ImageFacts& facts, auto) { return facts.has_more_pictures; }, Remark::Kind::left_out,
+     "with more pictures in the file (MPF), such as of depth or brightness: the first is taken alone"},
+    {[](const ImageFacts& facts, auto) { return facts.has_other_orientation; }, Remark::Kind::note,
      "whose orientation differs in EXIF and XMP: that of EXIF is taken"},
+    {[](const ImageFacts& facts, std::string_view path) { return format_named(path) != facts.format; },
+     Remark::Kind::note, "in another format than the name says: the content counts"},
 }};
 static_assert(treatments.size() <= std::tuple_size_v<Tally>);
 
@@ -131,8 +143,9 @@ class ImagesSource final : public Source {
   // Decoded once here, so that damage is found now and not in the middle of a training.
   std::vector<std::byte> read_encoded(std::size_t split, std::uint64_t index, std::span<std::byte> y) override {
     const ImageList& list = folder_.splits.at(split);
-    load(list.path(index), index);
-    count_treatments(split, index);
+    const std::string path = list.path(index);
+    load(path, index);
+    count_treatments(split, index, path);
     store_label(list.label(index), y);
     return decoder().file;
   }
@@ -144,16 +157,11 @@ class ImagesSource final : public Source {
 
   [[nodiscard]] std::vector<Remark> remarks() const override {
     std::vector<Remark> remarks;
-    if (folder_.n_ignored > 0) {
-      remarks.push_back(left_out(fmt::format(
-          "{} file{} not named as JPEG, PNG, PPM or PGM, or not in a class folder: {}{}", folder_.n_ignored,
-          folder_.n_ignored == 1 ? "" : "s", folder_.first_ignored, folder_.n_ignored == 1 ? "" : ", ...")));
-    }
-    if (folder_.n_unreadable > 0)
-      remarks.push_back(
-          warning(fmt::format("{} folder{} beside the images cannot be listed, so {} files are left out: {}",
-                              folder_.n_unreadable, folder_.n_unreadable == 1 ? "" : "s",
-                              folder_.n_unreadable == 1 ? "its" : "their", folder_.first_unreadable)));
+    tell_left_out(remarks);
+    if (const std::size_t n = folder_.composed.size(); n > 0)
+      remarks.push_back(changed(fmt::format(
+          "{} class name{} in another form of Unicode {} converted to the composed form (NFC), such as '{}'", n,
+          plural_of(n), n == 1 ? "is" : "are", *folder_.composed.begin())));
     if (folder_.is_val_from_test)
       remarks.push_back(assumed("there is no folder val: the images of test are the split val"));
     doubt_class_names(remarks);
@@ -167,7 +175,7 @@ class ImagesSource final : public Source {
     for (std::size_t i = 0; i < treatments.size(); ++i) {
       const auto& [n, split, index] = all[i];
       if (n == 0) continue;
-      const std::string images = fmt::format("{} image{}", n, n == 1 ? "" : "s");
+      const std::string images = fmt::format("{} image{}", n, plural_of(n));
       const std::string example = fmt::format("{}{}", n == 1 ? "it is " : "the first is ", name_of(split, index));
       remarks.push_back({treatments[i].kind, fmt::format("{} {} ({})", images, treatments[i].text, example)});
       if (i == 0 && options_.keep_orientation)
@@ -178,6 +186,28 @@ class ImagesSource final : public Source {
   }
 
  private:
+  void tell_left_out(std::vector<Remark>& remarks) const {
+    const CountedPaths &ignored = folder_.ignored, &unread = folder_.unread, &hidden = folder_.hidden;
+    const auto more = [](const CountedPaths& paths) { return paths.n == 1 ? "" : ", ..."; };
+    if (ignored.n > 0)
+      remarks.push_back(
+          left_out(fmt::format("{} file{} not named as JPEG, PNG, PPM or PGM, or not in a class folder: {}{}",
+                               ignored.n, plural_of(ignored.n), ignored.first, more(ignored))));
+    if (unread.n > 0)
+      remarks.push_back(left_out(fmt::format("{} image{} not named as JPEG, PNG, PPM or PGM: {} ({}){}", unread.n,
+                                             plural_of(unread.n), unread.first,
+                                             describe_content(folder_.root + "/" + unread.first), more(unread))));
+    if (const CountedPaths& images = folder_.hidden_images; hidden.n > 0)
+      remarks.push_back(left_out(fmt::format("{} hidden file{} or folder{} (named with a dot, or __MACOSX){}: {}{}",
+                                             hidden.n, plural_of(hidden.n), plural_of(hidden.n),
+                                             images.n == 0 ? "" : fmt::format(", {} of them with images", images.n),
+                                             images.n == 0 ? hidden.first : images.first, more(hidden))));
+    if (const CountedPaths& unreadable = folder_.unreadable; unreadable.n > 0)
+      remarks.push_back(warning(
+          fmt::format("{} folder{} beside the images cannot be listed, so {} files are left out: {}", unreadable.n,
+                      plural_of(unreadable.n), unreadable.n == 1 ? "its" : "their", unreadable.first)));
+  }
+
   // Where images are in no folder of a class, folders of splits and of other content look like one.
   void doubt_class_names(std::vector<Remark>& remarks) const {
     constexpr std::array<std::string_view, 14> others{"train", "training", "val",    "valid",      "validation",
@@ -208,7 +238,7 @@ class ImagesSource final : public Source {
     const ImageList& list = folder_.splits.at(split);
     const std::string path = list.path(index);
     place(load(path, index), path, x);
-    count_treatments(split, index);
+    count_treatments(split, index, path);
     store_label(list.label(index), y);
   }
 
@@ -244,10 +274,10 @@ class ImagesSource final : public Source {
   }
 
   // Of the image that this thread has loaded.
-  static void count_treatments(std::size_t split, std::uint64_t index) {
+  static void count_treatments(std::size_t split, std::uint64_t index, std::string_view path) {
     Decoder& kept = decoder();
     for (std::size_t i = 0; i < treatments.size(); ++i)
-      if (treatments[i].has(kept.image.facts)) add(kept.tally[i], {.n = 1, .split = split, .index = index});
+      if (treatments[i].has(kept.image.facts, path)) add(kept.tally[i], {.n = 1, .split = split, .index = index});
   }
 
   // Of the first that can be decoded: a damaged one may be meant to be skipped.

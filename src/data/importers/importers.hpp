@@ -93,7 +93,8 @@ inline constexpr std::array<Importer, 8> importers{{
      "  FOLDER with ratings.csv, ratings.dat or u.data, or the file itself, plain or gzip\n", true},
     {"csv", "columns of numbers; labels may be words", open_csv,
      "  FILE of text in UTF-8, plain or gzip, with columns separated by commas, semicolons or tabs\n"
-     "  Without --x-columns, a column without a name (or Unnamed: 0) that numbers the rows is left out.\n"
+     "  Without --x-columns, a column without a name (or Unnamed: 0) that numbers the rows is left out,\n"
+     "  and so is a first column called index that numbers them from 0.\n"
      "  Select columns with equal names by their numbers, from 0.\n",
      true},
     {"hdf5", "an HDF5 file with data sets x and y; also MATLAB 7.3 files", open_hdf5,

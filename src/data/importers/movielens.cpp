@@ -83,6 +83,8 @@ class RatingParser {
     rating = {id(0, "user"), id(1, "item"), value()};
     return true;
   }
+  /// Whether the rating last given has a timestamp.
+  [[nodiscard]] bool is_timed() const noexcept { return fields_.size() == 4; }
 
  private:
   void check_header(std::string_view line) {
@@ -127,7 +129,7 @@ class MovieLensSource final : public Source {
     spec_.y = {core::DType::float32, {}};
     users_.load(spools_[1]);
     items_.load(spools_[2]);
-    spools_[3].read_at(0, std::as_writable_bytes(std::span{&range_, 1}));
+    spools_[3].read_at(0, std::as_writable_bytes(std::span{&facts_, 1}));
     const std::size_t most = std::max(users_.by_number().size(), items_.by_number().size());
     if (n_ratings() == 0 || most > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
       core::fail_usage({.what = fmt::format("{} ratings, {} different ids", n_ratings(), most),
@@ -166,35 +168,40 @@ class MovieLensSource final : public Source {
 
   [[nodiscard]] std::vector<Remark> remarks() const override {
     std::vector<Remark> remarks = remarks_;
+    if (facts_.n_timed > 0)
+      remarks.push_back(
+          left_out(fmt::format("the timestamps of {} rating{}", facts_.n_timed, facts_.n_timed == 1 ? "" : "s")));
     remarks.push_back(note(fmt::format("{} users and {} items, ratings from {} to {}", users_.by_number().size(),
-                                       items_.by_number().size(), range_.least, range_.most)));
+                                       items_.by_number().size(), facts_.least, facts_.most)));
     return remarks;
   }
 
  private:
   [[nodiscard]] std::uint64_t n_ratings() const noexcept { return ratings_.size() / sizeof(Rating); }
 
-  struct Range {
+  struct RatingFacts {
     float least = std::numeric_limits<float>::max();
     float most = std::numeric_limits<float>::lowest();
+    std::uint64_t n_timed = 0;  ///< with a timestamp
   };
 
-  /// Ratings, users, items, and the range of the ratings.
+  /// Ratings, users, items, and facts of all ratings.
   std::vector<Spool> collect(const std::string& path) {
     RatingParser parser{path};
     SpoolWriter spool;
     for (Rating rating{}; parser.next(rating);) {
       users_.add(rating.user);
       items_.add(rating.item);
-      range_ = {std::min(range_.least, rating.value), std::max(range_.most, rating.value)};
+      facts_ = {std::min(facts_.least, rating.value), std::max(facts_.most, rating.value),
+                facts_.n_timed + (parser.is_timed() ? 1 : 0)};
       spool.append(std::as_bytes(std::span{&rating, 1}));
     }
     SpoolWriter range;
-    range.append(std::as_bytes(std::span{&range_, 1}));
+    range.append(std::as_bytes(std::span{&facts_, 1}));
     return make_spools(std::move(spool).finish(), users_.sort(), items_.sort(), std::move(range).finish());
   }
 
-  Range range_{};
+  RatingFacts facts_{};
   Ids users_{};
   Ids items_{};
   std::vector<Spool> spools_;

@@ -196,14 +196,22 @@ std::vector<ArrayPair> open_pairs(const std::vector<PairNames>& names, Open&& op
 
 std::unique_ptr<Source> open_archive(const Arrays& arrays, const std::string& path, const ImportOptions& options) {
   const ZipArchive archive{path};
-  std::vector<std::string> names;
-  for (const std::string& member : archive.member_names()) add_name(names, member);
+  std::vector<std::string> names, others;
+  for (const std::string& member : archive.member_names()) {
+    add_name(names, member);
+    if (!member.ends_with(array_ending) && !member.ends_with('/')) others.push_back(member);
+  }
   refuse_twice(names, path);
   const std::vector<PairNames> found = find_npz_pairs(names, options, path);
   std::vector<ArrayPair> pairs = open_pairs(found, [&](const std::string& name, bool is_label) {
     return arrays.open_member(archive, name + std::string{array_ending}, is_label);
   });
-  return arrays.make_source(std::move(pairs), remarks_on_names(names, found));
+  std::vector<Remark> remarks = remarks_on_names(names, found);
+  if (!others.empty())
+    remarks.push_back(left_out(fmt::format("{} member{} that {} no array: {}{}", others.size(),
+                                           others.size() == 1 ? "" : "s", others.size() == 1 ? "is" : "are",
+                                           *std::ranges::min_element(others), others.size() == 1 ? "" : ", ...")));
+  return arrays.make_source(std::move(pairs), std::move(remarks));
 }
 
 std::unique_ptr<Source> open_folder(const Arrays& arrays, const std::string& path, const ImportOptions& options) {

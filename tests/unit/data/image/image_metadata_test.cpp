@@ -91,7 +91,10 @@ TEST(ImageMetadata, ProfilesAndGammaAreSeen) {
   EXPECT_FALSE(decode_image(png, 3).facts.has_profile);
   const std::string icc{"ICC_PROFILE\0\1\1", 14};
   EXPECT_TRUE(decode_image(with_segment(jpeg, '\xe2', icc + "profile"), 3).facts.has_profile);
-  EXPECT_FALSE(decode_image(with_segment(jpeg, '\xe2', "MPF"), 3).facts.has_profile);
+  const ImageFacts stereo = decode_image(with_segment(jpeg, '\xe2', {"MPF\0II*", 7}), 3).facts;
+  EXPECT_FALSE(stereo.has_profile);
+  EXPECT_TRUE(stereo.has_more_pictures);
+  EXPECT_FALSE(decode_image(with_segment(jpeg, '\xe2', "MPF"), 3).facts.has_more_pictures);
   const auto gamma = [&](const std::string& value) {
     return decode_image(with_chunk(png, "gAMA", value, ChunkPlace::first), 3).facts.has_gamma;
   };

@@ -194,7 +194,10 @@ TEST(Image, OtherFilesAreNoImages) {
   EXPECT_NE(reason_of(bytes_of("\x89PNG\n\x1a\n")).find("damaged PNG"), std::string::npos);
   EXPECT_EQ(reason_of(bytes_of("GIF89a...")), "this is GIF: convert it to PNG or JPEG");
   EXPECT_EQ(reason_of(bytes_of("RIFFabcdWEBPVP8 ")), "this is WebP: convert it to PNG or JPEG");
-  EXPECT_EQ(reason_of(bytes_of("....ftypheic")), "this is HEIC: convert it to PNG or JPEG");
+  for (const char* brand : {"heic", "heix", "hevc", "mif1", "msf1"})
+    EXPECT_EQ(reason_of(bytes_of("....ftyp" + std::string{brand})), "this is HEIC: convert it to PNG or JPEG");
+  EXPECT_EQ(reason_of(bytes_of("....ftypavif")), "this is AVIF: convert it to PNG or JPEG");
+  EXPECT_EQ(reason_of(bytes_of("....ftypisom")), "this is a video (MP4): write its frames as PNG or JPEG");
   EXPECT_EQ(reason_of(bytes_of("P2 1 1 255 7")), "this is PGM as text: write it as binary PGM (P5), or as PNG");
   EXPECT_NE(reason_of(bytes_of("version https://git-lfs.github.com/spec/v1\n")).find("git lfs pull"),
             std::string::npos);

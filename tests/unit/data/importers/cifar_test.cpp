@@ -78,9 +78,11 @@ TEST_F(CifarTest, ReadsBatchesInTheirOrderAsPixels) {
   EXPECT_EQ(values<std::uint8_t>(train.y), (std::vector<std::uint8_t>{1, 2, 3}));
   for (std::size_t i = 0; i < 3; ++i) expect_pixels(train.x, i, static_cast<int>(10 * i + 10));
   expect_random_access(*source);
-  EXPECT_EQ(source->remarks(), (std::vector{warning("data_batch_3.bin does not exist and is left out"),
+  EXPECT_EQ(source->remarks(), (std::vector{assumed("batches.meta.txt does not exist: classes are numbers"),
+                                            warning("data_batch_3.bin does not exist and is left out"),
                                             warning("data_batch_4.bin does not exist and is left out"),
-                                            warning("data_batch_5.bin does not exist and is left out")}));
+                                            warning("data_batch_5.bin does not exist and is left out"),
+                                            assumed("test_batch.bin is the split val")}));
 }
 
 TEST_F(CifarTest, NamesTheCopyThatItDoesNotRead) {
@@ -116,6 +118,7 @@ TEST_F(CifarTest, TakesTheFineLabelAndTheNames) {
   const auto source = open_cifar100(folder_.string(), {});
   EXPECT_EQ(values<std::uint8_t>(read_split(*source).y), (std::vector<std::uint8_t>{99}));
   EXPECT_EQ(source->spec().classes[99], "name99");
+  EXPECT_EQ(source->remarks(), std::vector{left_out("the coarse labels: classes are the fine ones")});
   expect_pixels(read_split(*source).x, 0, 1);
 }
 

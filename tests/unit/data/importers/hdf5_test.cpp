@@ -216,11 +216,14 @@ TEST_F(Hdf5ImportTest, SaysThatAttributesOfOthersAreNotApplied) {
   auto hdf5 = io::Hdf5File::create(file);
   auto x = hdf5.create_dataset("x", x_.dtype, x_.dimensions, 0, io::Filter::none);
   x.write_all(std::as_bytes(std::span{x_.data}));
-  x.set_attribute("scale_factor", 3);
+  for (const char* name : {"scale_factor", "_Unsigned", "valid_max"}) x.set_attribute(name, 3);
   hdf5.create_dataset("y", y_.dtype, y_.dimensions, 0, io::Filter::none).write_all(std::as_bytes(std::span{y_.data}));
   hdf5.close();
-  EXPECT_EQ(open_hdf5(file, {})->remarks().front(),
-            warning("x: its attribute scale_factor is not applied, values are taken as stored"));
+  const std::vector<Remark> remarks = open_hdf5(file, {})->remarks();
+  ASSERT_GE(remarks.size(), 3U);
+  EXPECT_EQ(remarks[0], warning("x: its attribute scale_factor is not applied, values are taken as stored"));
+  EXPECT_EQ(remarks[1], warning("x: its attribute _Unsigned is not applied, values are taken as stored"));
+  EXPECT_EQ(remarks[2], warning("x: its attribute valid_max is not applied, values are taken as stored"));
 }
 
 /// As MATLAB writes `save -v7.3`: a head before the file, and dimensions the other way round.

@@ -39,6 +39,7 @@ TEST_F(IdxTest, ReadsBothSplits) {
   EXPECT_EQ(source->splits()[0].n_samples, 3);
   EXPECT_EQ(source->splits()[1].name, "val");
   EXPECT_EQ(source->splits()[1].n_samples, 2);
+  EXPECT_EQ(source->remarks().front(), assumed("t10k is the split val"));
   const Samples train = read_split(*source, 0);
   for (std::size_t i = 0; i < 18; ++i) EXPECT_EQ(train.x.at(i), std::byte(i));
   EXPECT_EQ(values<std::uint8_t>(train.y), (std::vector<std::uint8_t>{9, 0, 1}));

@@ -61,12 +61,12 @@ TEST_F(ImageFolderScan, AFolderThatCannotBeListedIsRefused) {
 }
 
 TEST_F(ImageFolderScan, AFolderBesideTheImagesThatCannotBeListedIsNamed) {
-  EXPECT_EQ(scan().n_ignored, 2U);
-  EXPECT_EQ(scan().n_unreadable, 0U);
+  EXPECT_EQ(scan().ignored.n, 2U);
+  EXPECT_EQ(scan().unreadable.n, 0U);
   const Unreadable locked{path("other/deep")};
-  EXPECT_EQ(scan().n_ignored, 1U);
-  EXPECT_EQ(scan().n_unreadable, 1U);
-  EXPECT_EQ(scan().first_unreadable, "other/deep");
+  EXPECT_EQ(scan().ignored.n, 1U);
+  EXPECT_EQ(scan().unreadable.n, 1U);
+  EXPECT_EQ(scan().unreadable.first, "other/deep");
   const auto source = open_images(folder_.string(), {.keep_encoded = true});
   ASSERT_EQ(source->remarks().size(), 2U);
   EXPECT_EQ(source->remarks()[1],
@@ -78,8 +78,8 @@ TEST_F(ImageFolderScan, FilesBesideTheImagesOfAnnotationsAreCounted) {
   write("val/val_annotations.txt", "6.png\ta\n");
   const ImageFolder found = scan();
   EXPECT_EQ(found.splits.at(1).size(), 1U);
-  EXPECT_EQ(found.n_ignored, 6U) << "val/a/2.png, 7.png, 8.png, notes.txt, and two of other";
-  EXPECT_EQ(found.first_ignored, "other/4.png");
+  EXPECT_EQ(found.ignored.n, 6U) << "val/a/2.png, 7.png, 8.png, notes.txt, and two of other";
+  EXPECT_EQ(found.ignored.first, "other/4.png");
 }
 
 // As a copy from macOS has it: names of classes are composed, those of folders are not.
@@ -89,6 +89,50 @@ TEST_F(ImageFolderScan, ATestIsFoundWhateverItsFormOfUnicode) {
     if (split != "val") write(split + "/cafe\xcc\x81/1.png", "");
   }
   EXPECT_EQ(scan().splits.size(), 2U);
+  EXPECT_EQ(scan().composed, std::set<std::string>{"caf\xc3\xa9"});
+}
+
+TEST_F(ImageFolderScan, HiddenFilesAndFoldersAreCounted) {
+  EXPECT_EQ(scan().hidden.n, 0U);
+  for (const char* file : {".git/config", "__MACOSX/a/._1.png", "other/.b.webp", "train/.DS_Store", "train/a/._1.jpg",
+                           "train/a/.ipynb_checkpoints/deep/1.png", "train/a/.ipynb_checkpoints/2.png"})
+    write(file, "");
+  fs::create_directory_symlink("train", path(".link"));  // not followed
+  const ImageFolder found = scan();
+  EXPECT_EQ(found.hidden.n, 7U) << "a folder counts as one";
+  EXPECT_EQ(found.hidden.first, ".git");
+  EXPECT_EQ(found.hidden_images.n, 2U);
+  EXPECT_EQ(found.hidden_images.first, "other/.b.webp");
+  EXPECT_EQ(found.ignored.n, 2U);
+  EXPECT_EQ(found.splits.at(0).size(), 1U);
+  const Unreadable locked{path("train/a/.ipynb_checkpoints")};
+  EXPECT_EQ(scan().hidden.n, 7U);
+  EXPECT_EQ(scan().hidden_images.n, 1U);
+  EXPECT_EQ(scan().unreadable.first, "train/a/.ipynb_checkpoints");
+}
+
+TEST_F(ImageFolderScan, ImagesOfOtherFormatsAreCounted) {
+  for (const char* file : {"train/a/2.webp", "train/a/3.TIFF", "other/6.gif"}) write(file, "");
+  EXPECT_EQ(scan().unread.n, 3U);
+  EXPECT_EQ(scan().unread.first, "other/6.gif");
+  EXPECT_EQ(scan().ignored.n, 2U);
+}
+
+TEST_F(ImageFolderScan, AClassOfOtherFormatsIsRefusedByItsContent) {
+  struct Case {
+    std::string content;
+    const char* fix;
+  };
+  for (const Case& c : {Case{"RIFF....WEBPVP8 ", "this is WebP: convert it to PNG or JPEG"},
+                        Case{"....ftypheic", "this is HEIC: convert it to PNG or JPEG"},
+                        Case{"\xff\xd8\xff", "this is JPEG: let its name end in .jpg"},
+                        Case{"\x89PNG", "this is PNG: let its name end in .png"},
+                        Case{"P6 1 1 255 abc", "this is PPM or PGM: let its name end in .ppm"},
+                        Case{"", "convert it to PNG or JPEG"}}) {
+    write("train/b/4.webp", c.content);
+    expect_usage([&] { static_cast<void>(scan()); },
+                 {"a class without an image that is read, but 1 of another format, such as 4.webp", "/train/b", c.fix});
+  }
 }
 
 }  // namespace

@@ -69,9 +69,10 @@ TEST_F(ImagesImport, AllFormatsAreTakenAndOtherFilesCounted) {
   const auto source = open();
   EXPECT_EQ(source->splits()[0].n_samples, 5u);
   EXPECT_EQ(read_split(*source).x.size(), 5u * 192);
-  ASSERT_EQ(source->remarks().size(), 1u);
-  EXPECT_EQ(source->remarks()[0].text.rfind("3 files not named as JPEG", 0), 0u) << source->remarks()[0].text;
-  EXPECT_NE(source->remarks()[0].text.find("c/6.gif"), std::string::npos);
+  ASSERT_EQ(source->remarks().size(), 3u);
+  EXPECT_EQ(source->remarks()[0].text.rfind("2 files not named as JPEG", 0), 0u) << source->remarks()[0].text;
+  EXPECT_NE(source->remarks()[1].text.find("c/6.gif"), std::string::npos);
+  EXPECT_NE(source->remarks()[2].text.find("1 of them with images: c/.hidden.png"), std::string::npos);
 }
 
 TEST_F(ImagesImport, GrayHasOneChannel) {
@@ -119,7 +120,8 @@ TEST_F(ImagesImport, NothingIsLeftOutWithoutAWord) {
   const auto source = open();
   ASSERT_EQ(source->splits().size(), 1u);
   EXPECT_EQ(levels_and_labels(*source), (Pairs{{1, 0}, {3, 1}}));
-  ASSERT_EQ(source->remarks().size(), 1u);
+  ASSERT_EQ(source->remarks().size(), 2u);
+  EXPECT_NE(source->remarks()[1].text.find("unsorted/.hidden"), std::string::npos);
   EXPECT_EQ(source->remarks()[0].text.rfind("4 files not named as JPEG", 0), 0u) << source->remarks()[0].text;
   EXPECT_NE(source->remarks()[0].text.find("test/images/5.png"), std::string::npos);
 }
@@ -299,7 +301,9 @@ TEST_F(ImagesImport, WhatIsNotAppliedIsCounted) {
   static_cast<void>(source->take_tally());
   for (const std::size_t split : {1, 0}) read_split(*source, split);
   EXPECT_EQ(source->remarks_on(source->take_tally()),
-            (std::vector{left_out("2 images with a gamma other than that of sRGB: it is not applied, colours stay as "
+            (std::vector{changed("2 images in gray: each becomes RGB with three equal channels; --gray stores one "
+                                 "channel (the first is train/c/1.png)"),
+                         left_out("2 images with a gamma other than that of sRGB: it is not applied, colours stay as "
                                   "stored (the first is val/c/3.png)"),
                          left_out("1 image with an animation (APNG): the picture for programs without animation is "
                                   "taken alone (it is val/c/2.png)")}));

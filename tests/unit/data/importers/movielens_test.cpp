@@ -22,7 +22,8 @@ TEST_F(MovieLensTest, NumbersIdsInTheirOrder) {
   using Ids = std::vector<std::int64_t>;
   const std::vector<std::pair<std::string, Ids>> expected{{"user", {3, 7}}, {"item", {50, 300}}};
   EXPECT_EQ(extras[0].datasets, expected);
-  EXPECT_EQ(source->remarks(), std::vector{note("2 users and 2 items, ratings from 0.5 to 4.5")});
+  EXPECT_EQ(source->remarks(), (std::vector{left_out("the timestamps of 3 ratings"),
+                                            note("2 users and 2 items, ratings from 0.5 to 4.5")}));
   EXPECT_EQ(source->name_of(0, 1), "rating 1 (user 3, item 50)");
 }
 

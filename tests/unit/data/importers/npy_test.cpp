@@ -190,6 +190,12 @@ TEST_F(NpyTest, FindsSplitsNamedAfterImagesAndLabels) {  // as MedMNIST has them
   EXPECT_EQ(source->splits()[2].name, "test");
 }
 
+TEST_F(NpyTest, NamesMembersThatAreNoArrays) {
+  const std::string file =
+      write_npz({{"x.npy", x_}, {"y.npy", y_}, {"notes.txt", "a"}, {"meta.json", "b"}}, ZIP_CM_STORE);
+  EXPECT_EQ(open_npy(file, {})->remarks().front(), left_out("2 members that are no array: meta.json, ..."));
+}
+
 TEST_F(NpyTest, TakesWordsAsClasses) {
   write("x.npy", x_);
   const auto expect_words = [&](const std::string& y) {

@@ -32,10 +32,12 @@ TEST_F(CsvTest, ReadsNumbersUnderNames) {
   expect_random_access(*source);
 }
 
-// But for the line that names the column of y.
+// But for the lines that name the separator and the column of y.
 std::vector<Remark> remarks_on_values(const Source& source) {
   std::vector<Remark> remarks = source.remarks();
-  std::erase_if(remarks, [](const Remark& remark) { return remark.text.starts_with("y is column "); });
+  std::erase_if(remarks, [](const Remark& remark) {
+    return remark.text.starts_with("y is column ") || remark.text.find(" columns, separated by ") != std::string::npos;
+  });
   return remarks;
 }
 
@@ -47,11 +49,12 @@ bool says(const Source& source, Remark::Kind kind, const std::string& part) {
 }
 
 TEST_F(CsvTest, SaysWhichColumnIsY) {
+  const Remark by_commas = assumed("2 columns, separated by commas");
   EXPECT_EQ(open("a,b\n1,0.5\n", {.no_classes = true})->remarks(),
-            std::vector{assumed("y is column 1 (b), the last; --y-column names another")});
+            (std::vector{assumed("y is column 1 (b), the last; --y-column names another"), by_commas}));
   EXPECT_EQ(open("1,0.5\n", {.has_header = false, .no_classes = true})->remarks(),
-            std::vector{assumed("y is column 1, the last; --y-column names another")});
-  EXPECT_TRUE(open("a,b\n1,0.5\n", {.y_column = "b", .no_classes = true})->remarks().empty());
+            (std::vector{assumed("y is column 1, the last; --y-column names another"), by_commas}));
+  EXPECT_EQ(open("a,b\n1,0.5\n", {.y_column = "b", .no_classes = true})->remarks(), std::vector{by_commas});
 }
 
 TEST_F(CsvTest, DoubtsNamesThatAreNumbers) {
@@ -309,9 +312,10 @@ TEST_F(CsvTest, TellsColumnsOfOneNameApartByNumberOnly) {
 
 TEST_F(CsvTest, CountsWholeNumbersThatFloat32DoesNotHold) {
   const auto source = open("id,a,y\n16777216,1.1,0.5\n16777217,2.2,0.5\n-16777219.0,9007199254740993,20000001\n");
-  EXPECT_TRUE(says(*source, Remark::Kind::changed,
-                   "3 whole numbers of x are rounded, as float32 does not hold them: '16777217' became 16777216 (line 3, "
-                   "column 0 (id))"));
+  EXPECT_TRUE(
+      says(*source, Remark::Kind::changed,
+           "3 whole numbers of x are rounded, as float32 does not hold them: '16777217' became 16777216 (line 3, "
+           "column 0 (id))"));
   EXPECT_TRUE(
       says(*source, Remark::Kind::changed, "1 whole number of y is rounded, as float32 does not hold it: '20000001'"));
   for (const char* held :
