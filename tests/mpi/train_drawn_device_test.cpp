@@ -1,5 +1,5 @@
-// Recipes that are drawn, on GPUs that are made up: a run that is stopped after any step and resumed on as many ranks has
-// the bits of one that is not.
+// Drawn recipes on GPUs that are made up: a run that stops after any step and is resumed on as many ranks has the bits
+// of one that does not stop.
 #include <filesystem>
 #include <random>
 #include <set>
