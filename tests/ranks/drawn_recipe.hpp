@@ -32,7 +32,7 @@ struct DrawnRecipe {
 
 enum class DrawFor { hosts, gpus };
 
-/// `folder`: where sets of shards are made, once for each kind of network. Runs are deterministic, by one thread a rank.
+/// `folder`: where sets are made, once for each kind of network. Runs are deterministic, by one thread a rank.
 [[nodiscard]] DrawnRecipe draw_recipe(std::uint64_t seed, const std::string& folder, DrawFor device = DrawFor::hosts);
 
 }  // namespace lockstep::support
