@@ -15,6 +15,7 @@
 #include "data/format/manifest_text.hpp"
 #include "io/digest.hpp"
 #include "io/file.hpp"
+#include "io/folder.hpp"
 #include "runtime/together.hpp"
 
 namespace lockstep::data {
@@ -28,18 +29,21 @@ class Malformed : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+constexpr std::uint64_t most_chunk_bytes = std::uint64_t{1} << 32;  // HDF5 allows less
+constexpr core::JsonRule count_rule{.kind = core::JsonKind::whole, .most = std::uint64_t{1} << 60};
 constexpr core::JsonRule whole_list{.kind = core::JsonKind::list, .most = 32, .each = &core::json_whole};
 constexpr core::JsonRule text_list{.kind = core::JsonKind::list, .each = &core::json_text};
 constexpr std::array array_table{core::JsonField{"dtype", core::json_text}, core::JsonField{"shape", whole_list}};
-constexpr std::array extra_table{core::JsonField{"file", core::json_text}, core::JsonField{"bytes", core::json_whole},
+constexpr std::array extra_table{core::JsonField{"file", core::json_text}, core::JsonField{"bytes", count_rule},
                                  core::JsonField{"digest", core::json_digest}};
-constexpr std::array shard_table{
-    core::JsonField{"file", core::json_text},           core::JsonField{"n_samples", core::json_whole},
-    core::JsonField{"bytes", core::json_whole},         core::JsonField{"digest", core::json_digest},
-    core::JsonField{"index_address", core::json_whole}, core::JsonField{"index_bytes", core::json_whole},
-    core::JsonField{"index_crc32c", core::json_text}};
-constexpr std::array split_table{core::JsonField{"name", core::json_text},
-                                 core::JsonField{"n_samples", core::json_whole}};
+constexpr std::array shard_table{core::JsonField{"file", core::json_text},
+                                 core::JsonField{"n_samples", count_rule},
+                                 core::JsonField{"bytes", count_rule},
+                                 core::JsonField{"digest", core::json_digest},
+                                 core::JsonField{"index_address", core::json_whole},
+                                 core::JsonField{"index_bytes", count_rule},
+                                 core::JsonField{"index_crc32c", core::json_text}};
+constexpr std::array split_table{core::JsonField{"name", core::json_text}, core::JsonField{"n_samples", count_rule}};
 constexpr core::JsonRule split_rule{.kind = core::JsonKind::object, .fields = split_table};
 constexpr core::JsonRule extra_rule{.kind = core::JsonKind::object, .fields = extra_table};
 constexpr std::array manifest_table{core::JsonField{"encoding", core::json_text},
@@ -47,7 +51,7 @@ constexpr std::array manifest_table{core::JsonField{"encoding", core::json_text}
                                     core::JsonField{"y", {.kind = core::JsonKind::object, .fields = array_table}},
                                     core::JsonField{"classes", text_list},
                                     core::JsonField{"filter", core::json_text},
-                                    core::JsonField{"chunk_samples", core::json_whole},
+                                    core::JsonField{"chunk_samples", count_rule},
                                     core::JsonField{"splits", {.kind = core::JsonKind::list, .each = &split_rule}},
                                     core::JsonField{"extras", {.kind = core::JsonKind::list, .each = &extra_rule}},
                                     core::JsonField{"notes", text_list, false}};
@@ -69,9 +73,7 @@ std::uint64_t number(const Json& object, const char* key) { return object.at(key
 
 std::string file_name(const Json& object) {
   const auto name = object.at("file").get<std::string>();
-  const bool is_plain = name.find('/') == std::string::npos && name.find("..") == std::string::npos &&
-                        name.find('\0') == std::string::npos;
-  check(!name.empty() && name != "." && is_plain, fmt::format("'{}' is not the name of a file in this folder", name));
+  check(io::is_plain_name(name), fmt::format("'{}' is not the name of a file in this folder", name));
   return name;
 }
 
@@ -181,6 +183,8 @@ Manifest parse_body(std::string_view body) {
   check(filter.has_value(), "unknown filter");
   manifest.filter = *filter;
   check((manifest.chunk_samples == 0) == manifest.spec.is_encoded(), "'chunk_samples' does not match 'encoding'");
+  const std::uint64_t widest = std::max({manifest.spec.x.bytes(), manifest.spec.y.bytes(), sizeof(std::uint64_t)});
+  check(manifest.chunk_samples <= most_chunk_bytes / widest, "a chunk is larger than 4 GiB");
   const Json& splits = root.at("splits");
   check(splits.size() == lines.shards.size(), "a split does not begin its line");
   for (std::size_t i = 0; i < splits.size(); ++i) manifest.splits.push_back(make_split(splits[i], lines.shards[i]));
