@@ -115,6 +115,21 @@ ShardEntry shard_entry(const Json& object) {
   return shard;
 }
 
+/// A shard has room for its samples: else what a reader keeps for each would be without end.
+void check_room(const Manifest& manifest, const ShardEntry& shard) {
+  constexpr std::uint64_t id_bytes = sizeof(std::uint64_t), offset_bytes = sizeof(std::uint64_t);
+  constexpr std::uint64_t chunk_entry = sizeof(io::Extent) + sizeof(std::uint32_t);  // of an index
+  constexpr std::uint64_t most_encoded = std::uint64_t{1} << 20;                     // as shards are written
+  const SetSpec& spec = manifest.spec;
+  const std::uint64_t row_bytes = (spec.is_encoded() ? offset_bytes : spec.x.bytes()) + spec.y.bytes() + id_bytes;
+  const bool is_plain = manifest.filter == io::Filter::none;
+  const bool has_room = is_plain ? shard.n_samples <= shard.bytes / row_bytes
+                        : spec.is_encoded()
+                            ? shard.n_samples <= most_encoded
+                            : (shard.n_samples - 1) / manifest.chunk_samples < shard.index.bytes / chunk_entry;
+  check(has_room, fmt::format("{} has no room for {} samples", shard.file, shard.n_samples));
+}
+
 /// The text without the lines of shards, and these lines: 10^5 of them would be a large tree of JSON.
 struct Lines {
   std::string skeleton;
@@ -137,12 +152,14 @@ Lines sort_lines(std::string_view body) {
   return lines;
 }
 
-Split make_split(const Json& object, const std::vector<std::string_view>& lines) {
+/// `manifest` has its spec and layout.
+Split make_split(const Manifest& manifest, const Json& object, const std::vector<std::string_view>& lines) {
   Split split{.name = object.at("name").get<std::string>(), .n_samples = number(object, "n_samples")};
   split.shards.reserve(lines.size());
   std::uint64_t total = 0;
   for (const std::string_view line : lines) {
     split.shards.push_back(shard_entry(core::parse_json<Json>(line, "a shard", shard_document)));
+    check_room(manifest, split.shards.back());
     total = add(total, split.shards.back().n_samples);
   }
   check(total == split.n_samples,
@@ -187,7 +204,8 @@ Manifest parse_body(std::string_view body) {
   check(manifest.chunk_samples <= most_chunk_bytes / widest, "a chunk is larger than 4 GiB");
   const Json& splits = root.at("splits");
   check(splits.size() == lines.shards.size(), "a split does not begin its line");
-  for (std::size_t i = 0; i < splits.size(); ++i) manifest.splits.push_back(make_split(splits[i], lines.shards[i]));
+  for (std::size_t i = 0; i < splits.size(); ++i)
+    manifest.splits.push_back(make_split(manifest, splits[i], lines.shards[i]));
   for (const Json& extra : root.at("extras"))
     manifest.extras.push_back(
         {.file = file_name(extra), .bytes = number(extra, "bytes"), .digest = extra.at("digest").get<std::string>()});

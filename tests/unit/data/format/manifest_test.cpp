@@ -156,6 +156,38 @@ INSTANTIATE_TEST_SUITE_P(
         Replacement{"    \"assumed", "   \"assumed", "its layout differs"},
         Replacement{"lockstep-shards", "lockstep-shreds", "format"}));
 
+// What reads a set has memory by the number of its samples.
+TEST(Manifest, AShardHasRoomForItsSamples) {
+  const auto with = [](io::Filter filter, bool is_encoded, std::uint64_t n_samples) {
+    Manifest manifest = small();
+    manifest.filter = filter;
+    if (is_encoded) {
+      manifest.spec.x = {};
+      manifest.spec.encoding = "image";
+      manifest.chunk_samples = 0;
+    }
+    manifest.splits[0].shards[0].n_samples = n_samples;
+    manifest.splits[0].n_samples = n_samples + 10;
+    return serialize(manifest);
+  };
+  const struct {
+    io::Filter filter;
+    bool is_encoded;
+    std::uint64_t most;
+  } table[] = {
+      {io::Filter::none, false, 9000 / (24 + 4 + 8)},
+      {io::Filter::none, true, 9000 / (8 + 4 + 8)},
+      {io::Filter::zstd, false, 1000 / 20 * 16},
+      {io::Filter::zstd, true, 1 << 20},
+  };
+  for (const auto& [filter, is_encoded, most] : table) {
+    const std::string fits = with(filter, is_encoded, most), too_many = with(filter, is_encoded, most + 1);
+    EXPECT_EQ(serialize(parse_manifest(fits, "m")), fits);
+    const std::string says = fmt::format("malformed manifest: train-00000.h5 has no room for {} samples", most + 1);
+    expect_error([&] { (void)parse_manifest(too_many, "m"); }, core::ExitCode::usage, {says.c_str()});
+  }
+}
+
 TEST(Manifest, NamesTheSplitsThereAre) {
   const Manifest manifest = small();
   EXPECT_EQ(manifest.split("train", "d").n_samples, 30);
