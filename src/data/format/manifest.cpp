@@ -284,8 +284,13 @@ const Split& Manifest::split(std::string_view name, std::string_view folder) con
 
 std::vector<ManifestFile> Manifest::files() const {
   std::vector<ManifestFile> files;
-  for (const Split& split : splits)
-    for (const ShardEntry& shard : split.shards) files.push_back({shard.file, shard.bytes, shard.digest, &shard});
+  for (const Split& split : splits) {
+    std::uint64_t first = 0;
+    for (const ShardEntry& shard : split.shards) {
+      files.push_back({shard.file, shard.bytes, shard.digest, &shard, first});
+      first += shard.n_samples;
+    }
+  }
   for (const ExtraEntry& extra : extras) files.push_back({extra.file, extra.bytes, extra.digest, nullptr});
   return files;
 }
