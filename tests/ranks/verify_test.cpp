@@ -190,6 +190,10 @@ RANKS_TEST_F(OfAVerifiedSet, FindsAnIndexThatContradictsItsSet) {
     forge(set, 2, [&](ShardIndex& index) { x_of(index).filter = io::Filter::none; });
   }
   expect_damages(set, {{"train-00001.h5", "two chunks of its index overlap"}});
+  // By another width of elements a compressed chunk would be unshuffled to other values.
+  if (world().rank() == 0) forge(set, 2, [&](ShardIndex& index) { x_of(index).element_bytes = 5; });
+  expect_damages(set, {{"train-00001.h5", "two chunks of its index overlap"},
+                       {"train-00002.h5", "x or y differs in type or shape from the manifest"}});
 }
 
 RANKS_TEST_F(OfAVerifiedSet, OfADamagedManifestEndsThere) {
