@@ -33,11 +33,19 @@ bool is_line(std::string_view text) {
 constexpr JsonRule step_count{.kind = JsonKind::whole, .most = most_steps};
 constexpr JsonRule text_line{.kind = JsonKind::text, .most = 4096, .fits = is_line, .expected = "a line of text"};
 
+// Losses have no range: what is rounded may be a little below 0.
+constexpr JsonRule rate{.kind = JsonKind::number, .low = 0};
+constexpr JsonRule scale_value{.kind = JsonKind::number,
+                               .low = std::numeric_limits<float>::denorm_min(),
+                               .high = std::numeric_limits<float>::max(),
+                               .expected = "a number above 0 in the range of float32"};
+constexpr JsonRule scale_count{.kind = JsonKind::whole, .most = std::numeric_limits<std::uint32_t>::max()};
+
 constexpr std::array epoch_fields{JsonField{"loss", core::json_number}, JsonField{"samples", step_count},
                                   JsonField{"top1", step_count}, JsonField{"steps", step_count}};
 constexpr std::array best_fields{JsonField{"step", step_count}, JsonField{"samples", step_count},
                                  JsonField{"top1", step_count}, JsonField{"loss", core::json_number}};
-constexpr std::array scale_fields{JsonField{"value", core::json_number}, JsonField{"good_steps", step_count},
+constexpr std::array scale_fields{JsonField{"value", scale_value}, JsonField{"good_steps", scale_count},
                                   JsonField{"updates", step_count}};
 
 // `best` and `loss_scale` are missing in what older versions have written.
@@ -45,7 +53,7 @@ constexpr std::array state_fields{
     JsonField{"epoch", step_count},
     JsonField{"step", step_count},
     JsonField{"samples_seen", step_count},
-    JsonField{"learning_rate", core::json_number},
+    JsonField{"learning_rate", rate},
     JsonField{"ledger", core::json_whole},
     JsonField{"of_epoch", {.kind = JsonKind::object, .fields = epoch_fields}},
     JsonField{"epoch_loss", {.kind = JsonKind::number, .may_be_null = true}},
@@ -53,16 +61,17 @@ constexpr std::array state_fields{
     JsonField{"loss_scale", {.kind = JsonKind::object, .may_be_null = true, .fields = scale_fields}, false},
     JsonField{"losses",
               {.kind = JsonKind::text,
-               .most = 4096 * 2 * sizeof(double),
+               .most = most_losses * 2 * sizeof(double),
                .fits = are_losses,
                .expected = "at most 4096 losses of 16 hexadecimal digits each"}}};
+static_assert(most_losses == 4096);
 constexpr JsonRule state_rule{.kind = JsonKind::object, .fields = state_fields};
 
 constexpr std::array sighting_fields{JsonField{"rank", {.kind = JsonKind::whole, .most = most_ranks - 1}},
                                      JsonField{"host", text_line}, JsonField{"where", text_line},
                                      JsonField{"samples", {.kind = JsonKind::list, .each = &core::json_whole}}};
 constexpr JsonRule sighting{.kind = JsonKind::object, .fields = sighting_fields};
-constexpr std::array bad_step_fields{JsonField{"learning_rate", core::json_number},
+constexpr std::array bad_step_fields{JsonField{"learning_rate", rate},
                                      JsonField{"seen", {.kind = JsonKind::list, .each = &sighting}}};
 constexpr JsonRule bad_step_rule{.kind = JsonKind::object, .fields = bad_step_fields};
 
@@ -93,12 +102,11 @@ struct ContentReader {
 
 std::uint64_t whole_at(const Content& json, const char* field) { return json.at(field).get<std::uint64_t>(); }
 
-/// As the trainer keeps losses: 8 bytes for each. Before one more than 4096 is added, a digest of 32 bytes replaces
-/// them.
+/// As the trainer keeps losses: 8 bytes for each, and 32 of their digest.
 std::uint64_t n_loss_bytes(std::uint64_t n_steps) {
-  constexpr std::uint64_t most = 4096, of_digest = 32, after_digest = most - of_digest / sizeof(double);
-  if (n_steps <= most) return n_steps * sizeof(double);
-  return of_digest + ((n_steps - most - 1) % after_digest + 1) * sizeof(double);
+  constexpr std::uint64_t of_digest = 32, after_digest = most_losses - of_digest / sizeof(double);
+  if (n_steps <= most_losses) return n_steps * sizeof(double);
+  return of_digest + ((n_steps - most_losses - 1) % after_digest + 1) * sizeof(double);
 }
 
 /// Refuses losses and a ledger that do not fit the step of the state. The ledger of a checkpoint that is kept for a bad
@@ -177,9 +185,7 @@ void check_state(const Content& state, const std::string& where, const std::stri
   const auto scale = state.find("loss_scale");
   if (scale == state.end() || scale->is_null()) return;
   reader.at_most("loss_scale.updates", whole_at(*scale, "updates"), of_all, "step");
-  const auto value = scale->at("value").get<double>();
-  if (!(value > 0 && value <= std::numeric_limits<float>::max()))
-    reader.refuse("loss_scale.value", fmt::format("is {}", value), "a number above 0 in the range of float32");
+  reader.at_most("loss_scale.good_steps", whole_at(*scale, "good_steps"), whole_at(*scale, "updates"), "updates");
 }
 
 void check_content(const Content& content, const std::string& where, const std::string& path) {

@@ -3,6 +3,7 @@
 // Used by the index of a checkpoint, and by the trainer, which keeps and takes them.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -13,6 +14,9 @@ namespace lockstep::checkpoint {
 
 inline constexpr std::string_view damaged_fix =
     "resume from an older checkpoint, or copy this one again: Lockstep does not write it like this";
+
+/// The losses of a run are kept one by one, as float64, up to this number; before the next their digest replaces them.
+inline constexpr std::size_t most_losses = 4096;
 
 /// Checks content that another program has written: no field is required.
 extern const core::JsonRule any_content;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "core/error.hpp"
@@ -44,13 +46,22 @@ std::string range_text(const JsonRule& rule, std::string_view before, std::strin
   return fmt::format(" {} {} to {}{}", before, rule.least, rule.most, unit);
 }
 
+std::string limits_text(const JsonRule& rule) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (rule.low == -infinity && rule.high == infinity) return "";
+  if (rule.high == infinity) return fmt::format(" of at least {:g}", rule.low);
+  if (rule.low == -infinity) return fmt::format(" of at most {:g}", rule.high);
+  return fmt::format(" from {:g} to {:g}", rule.low, rule.high);
+}
+
 std::string expected_of(const JsonRule& rule) {
   const auto words = [&]() -> std::string {
     if (!rule.expected.empty()) return std::string{rule.expected};
     switch (rule.kind) {
       case JsonKind::boolean: return "true or false";
       case JsonKind::whole: return fmt::format("a whole number{}", range_text(rule, "from", ""));
-      case JsonKind::number: return "a number";
+      case JsonKind::integer: return fmt::format("an integer{}", limits_text(rule));
+      case JsonKind::number: return fmt::format("a number{}", limits_text(rule));
       case JsonKind::text: return fmt::format("a text{}", range_text(rule, "of", " bytes"));
       case JsonKind::list: return fmt::format("a list{}", range_text(rule, "of", " items"));
       case JsonKind::object: return "an object";
@@ -79,6 +90,7 @@ bool is_of(const Json& json, JsonKind kind) {
     case JsonKind::any: return true;
     case JsonKind::boolean: return json.is_boolean();
     case JsonKind::whole: return json.is_number_unsigned();
+    case JsonKind::integer: return json.is_number_integer();
     case JsonKind::number: return json.is_number();
     case JsonKind::text: return json.is_string();
     case JsonKind::list: return json.is_array();
@@ -92,6 +104,10 @@ bool is_in_range(const Json& json, const JsonRule& rule) {
   const auto is_within = [&](std::uint64_t n) { return n >= rule.least && n <= rule.most; };
   if (rule.kind == JsonKind::whole) return is_within(json.template get<std::uint64_t>());
   if (rule.kind == JsonKind::list) return is_within(json.size());
+  if (rule.kind == JsonKind::number || rule.kind == JsonKind::integer) {
+    const auto value = json.template get<double>();
+    return value >= rule.low && value <= rule.high;
+  }
   if (rule.kind != JsonKind::text) return true;
   const auto& text = json.template get_ref<const std::string&>();
   return is_within(text.size()) && (rule.fits == nullptr || rule.fits(text));
@@ -139,31 +155,53 @@ std::string place_in(std::string_view text, std::size_t byte) {
   return fmt::format("line {}, column {}", n_lines + 1, column + 1);
 }
 
-/// Stops a parser at what is nested too deeply, before anything that recurses meets it, or has too many fields.
+/// Stops a parser at what is nested too deeply, before anything that recurses meets it, has too many fields, or has a
+/// field twice.
 template <class Json>
 class Bounds {
  public:
   Bounds(const std::string& where, const JsonDocument& document) : where_{where}, document_{document} {}
 
-  bool operator()(int depth, typename Json::parse_event_t event, const Json&) {
+  bool operator()(int depth, typename Json::parse_event_t event, const Json& json) {
     using Event = typename Json::parse_event_t;
     const bool is_begin = event == Event::object_start || event == Event::array_start;
-    if (is_begin && depth >= document_.deepest) fail(fmt::format("is nested more than {} deep", document_.deepest));
-    if (event == Event::object_start) n_fields_.push_back(0);
-    if (event == Event::object_end) n_fields_.pop_back();
-    if (event == Event::key && ++n_fields_.back() > document_.most_fields)
-      fail(fmt::format("has an object of more than {} fields", document_.most_fields));
+    if (is_begin && depth >= document_.deepest)
+      fail("", fmt::format("is nested more than {} deep", document_.deepest), std::string{document_.what});
+    if (event == Event::object_start) begun_.emplace_back();
+    if (event == Event::object_end) begun_.pop_back();
+    if (event == Event::key) take(json.template get_ref<const std::string&>());
     return true;
   }
 
  private:
-  [[noreturn]] void fail(const std::string& says) const {
-    refuse_field(where_, "", says, std::string{document_.what}, document_.fix);
+  /// An object that has begun.
+  struct Begun {
+    std::unordered_set<std::string> names{};
+    std::string last{};
+  };
+
+  void take(const std::string& name) {
+    Begun& object = begun_.back();
+    object.last = name;
+    if (!object.names.insert(name).second) fail(way(), "occurs twice", "each field of an object once");
+    if (object.names.size() > document_.most_fields)
+      fail("", fmt::format("has an object of more than {} fields", document_.most_fields), std::string{document_.what});
+  }
+
+  /// Without the numbers of items.
+  [[nodiscard]] std::string way() const {
+    std::string text;
+    for (const Begun& object : begun_) text += (text.empty() ? "" : ".") + object.last;
+    return text;
+  }
+
+  [[noreturn]] void fail(std::string_view field, std::string_view says, std::string expected) const {
+    refuse_field(where_, field, says, std::move(expected), document_.fix);
   }
 
   const std::string& where_;
   const JsonDocument& document_;
-  std::vector<std::size_t> n_fields_{};  ///< of the objects that have begun
+  std::vector<Begun> begun_{};
 };
 
 template <class Json>
@@ -218,11 +256,6 @@ template void check_json(const nlohmann::ordered_json&, const std::string&, std:
 
 bool is_digest(std::string_view text) noexcept {
   return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
-bool is_plain_name(std::string_view text) noexcept {
-  return !text.empty() && text != "." && text != ".." && text.size() <= 255 &&
-         text.find_first_of(std::string_view{"/\0", 2}) == std::string_view::npos;
 }
 
 }  // namespace lockstep::core

@@ -1,6 +1,6 @@
 // JSON documents that come from files: bounded in size and depth, with the fields that a table names.
-// Invariant: what is returned has all required fields, each of the type and in the range that the table says; messages
-// are ours, not the JSON library's.
+// Invariant: what is returned has all required fields, each once, of the type and in the range that the table says;
+// messages are ours, not the JSON library's.
 // Used by whatever reads JSON: checkpoints, sets, results, the status of a run.
 #pragma once
 
@@ -14,7 +14,8 @@
 
 namespace lockstep::core {
 
-enum class JsonKind { any, boolean, whole, number, text, list, object };
+/// `whole` counts from 0; `integer` may be negative.
+enum class JsonKind { any, boolean, whole, integer, number, text, list, object };
 
 struct JsonField;
 
@@ -38,6 +39,8 @@ struct JsonRule {
   JsonKind kind = JsonKind::any;
   std::uint64_t least = 0;  ///< whole number, or bytes of a text, or items of a list
   std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  double low = -std::numeric_limits<double>::infinity();  ///< number or integer
+  double high = std::numeric_limits<double>::infinity();
   bool may_be_null = false;
   bool may_lack_fields = false;              ///< of an object: none of its fields is required
   JsonFields fields{};                       ///< of an object, which may have others as well
@@ -64,7 +67,8 @@ struct JsonDocument {
   std::size_t most_fields = 10'000;  ///< of one object
 };
 
-/// `Json` is nlohmann::json or nlohmann::ordered_json. Throws core::Error (usage): "WHERE: files[2].bytes is -1".
+/// `Json` is nlohmann::json or nlohmann::ordered_json. Throws core::Error (usage): "WHERE: files[2].bytes is -1". A
+/// field that occurs twice is refused, as programs differ in which of the two they take.
 template <class Json>
 [[nodiscard]] Json parse_json(std::string_view text, const std::string& where, const JsonDocument& document);
 
@@ -85,8 +89,6 @@ inline constexpr JsonRule json_whole{.kind = JsonKind::whole};
 
 /// 32 hexadecimal digits in lower case.
 [[nodiscard]] bool is_digest(std::string_view text) noexcept;
-/// The name of a file in the folder of the document: no path, and neither "." nor "..".
-[[nodiscard]] bool is_plain_name(std::string_view text) noexcept;
 inline constexpr JsonRule json_digest{
     .kind = JsonKind::text, .fits = is_digest, .expected = "a digest: 32 hexadecimal digits"};
 

@@ -12,6 +12,12 @@
 
 namespace lockstep::io {
 
+bool is_plain_name(std::string_view name) noexcept {
+  constexpr std::size_t longest = 255;  // NAME_MAX
+  return !name.empty() && name != "." && name != ".." && name.size() <= longest &&
+         name.find_first_of(std::string_view{"/\0", 2}) == std::string_view::npos;
+}
+
 Folder::Folder(const std::string& path)
     : path_{path}, descriptor_{with_retries([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); })} {
   if (descriptor_) return;
@@ -43,8 +49,7 @@ File Folder::open(const std::string& name) const {
                       .expected = std::string{expected},
                       .fix = "copy the file itself to this place"});
   };
-  if (name.find('/') != std::string::npos)
-    refuse("it is not the name of a file in the folder", "a name without a path");
+  if (!is_plain_name(name)) refuse("it is not the name of a file in the folder", "a name without a path");
   core::Descriptor opened{with_retries([&] { return ::openat(descriptor_.get(), name.c_str(), flags); })};
   if (!opened && errno == ELOOP) refuse("it is a symbolic link, which is not followed", "a regular file");
   return {path_of(name), std::move(opened)};

@@ -1,14 +1,18 @@
 // An open folder: it stays the same one, even if another takes its name.
 // Invariant: a file in it is opened below it by a plain name, and never through a link.
-// Used by the reader of checkpoints.
+// Used by the reader of checkpoints; manifests use is_plain_name().
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "core/descriptor.hpp"
 #include "io/file.hpp"
 
 namespace lockstep::io {
+
+/// Whether it can be the name of a file in a folder: no path, neither "." nor "..", of 1 to 255 bytes.
+[[nodiscard]] bool is_plain_name(std::string_view name) noexcept;
 
 class Folder {
  public:

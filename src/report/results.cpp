@@ -81,8 +81,9 @@ constexpr std::array facts_fields = [] {
   }
   return fields;
 }();
-constexpr JsonRule time_list{.kind = JsonKind::list, .most = most_visits, .each = &core::json_number};
-constexpr JsonRule distance{.kind = JsonKind::number, .may_be_null = true};
+constexpr JsonRule one_time{.kind = JsonKind::number, .low = 1 / most_us, .high = most_us};
+constexpr JsonRule time_list{.kind = JsonKind::list, .most = most_visits, .each = &one_time};
+constexpr JsonRule distance{.kind = JsonKind::number, .low = 1 / most_us, .high = most_us, .may_be_null = true};
 constexpr JsonRule distance_list{.kind = JsonKind::list, .most = most_visits, .each = &distance};
 constexpr std::array row_fields{
     JsonField{"collective", core::json_text}, JsonField{"in_place", core::json_boolean},
@@ -150,15 +151,6 @@ Subject read_subject(const Parsed& row) {
           .bytes = row.at("bytes")};
 }
 
-/// Item `i` of a list of times.
-double read_positive(const Parsed& list, std::size_t i, const std::string& file, const std::string& field) {
-  const auto value = list.at(i).get<double>();
-  if (!(value >= 1 / most_us && value <= most_us))
-    core::refuse_field(file, fmt::format("{}[{}]", field, i), fmt::format("is {}", value),
-                       fmt::format("from {:g} to {:g}", 1 / most_us, most_us), again);
-  return value;
-}
-
 Series read_series(const Parsed& row, const std::string& file, const std::string& field) {
   Series series{read_subject(row), {}};
   const Parsed &times = row.at("time_us"), &distances = row.at("core_round_trip_ns");
@@ -166,9 +158,8 @@ Series read_series(const Parsed& row, const std::string& file, const std::string
     core::refuse_field(file, field, fmt::format("has {} times and {} round trips", times.size(), distances.size()),
                        "the same number of both", again);
   for (std::size_t i = 0; i < times.size(); ++i) {
-    Visit visit{.time_us = read_positive(times, i, file, field + ".time_us")};
-    if (!distances[i].is_null())
-      visit.core_round_trip_ns = read_positive(distances, i, file, field + ".core_round_trip_ns");
+    Visit visit{.time_us = times[i].get<double>()};
+    if (!distances[i].is_null()) visit.core_round_trip_ns = distances[i].get<double>();
     series.visits.push_back(visit);
   }
   return series;

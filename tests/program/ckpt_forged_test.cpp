@@ -45,7 +45,10 @@ class Forged : public support::InFolder {
   /// Whatever reads it says so in one message.
   static void expect_all_refuse(std::vector<std::string> says) {
     const Ended verified = lockstep_on(words_of("ckpt verify r"));
-    expect_told(verified, 2, {says.front(), "r/checkpoints/step-000000004"});
+    expect_told(verified, 2,
+                {says.front(), "r/checkpoints/step-000000004",
+                 "fix: resume from the newest that is whole: lockstep train RECIPE --resume "
+                 "r/checkpoints/step-000000002 --run-dir NEW\n"});
     says.push_back("expected: ");
     for (const std::string line : {"ckpt cat r", "ckpt cat r weight", "ckpt export r --out w.npz", "ckpt diff r whole",
                                    "ckpt diff whole r", "train toy 3 --synthetic-samples 64 --resume r --run-dir s",
@@ -106,6 +109,16 @@ TEST_F(Forged, WhatAnIndexCannotSayIsNamedByItsField) {
       {"/content/state/losses", "", "index.json: content.state.losses has 0 digits"},
       {"/content/state/losses", std::string(80, '0'), "index.json: content.state.losses has 80 digits"},
       {"/content/state/ledger", 5, "index.json: content.state.ledger is 5"},
+      {"/content/state/learning_rate", -1, "content.state.learning_rate is -1"},
+      {"/content/state/loss_scale",
+       {{"value", 0}, {"good_steps", 0}, {"updates", 0}},
+       "content.state.loss_scale.value is 0"},
+      {"/content/state/loss_scale",
+       {{"value", 1}, {"good_steps", std::uint64_t{1} << 32}, {"updates", 4}},
+       "content.state.loss_scale.good_steps is 4294967296"},
+      {"/content/state/loss_scale",
+       {{"value", 1}, {"good_steps", 3}, {"updates", 2}},
+       "content.state.loss_scale.good_steps is 3"},
       {"/content/state/losses", "xyz", "index.json: content.state.losses is 'xyz'"},
       {"/content/epoch_steps", 0, "index.json: content.epoch_steps is 0"},
       {"/schema", "other", "index.json: schema is 'other'"},
@@ -135,7 +148,7 @@ TEST_F(Forged, ALedgerOfOtherSamplesIsNamedBeforeTheRunGoesOn) {
   support::expect_done(lockstep_on, toy);
 }
 
-TEST_F(Forged, WhatIsNestedDeeplyOrNoJsonIsNamed) {
+TEST_F(Forged, WhatIsNestedDeeplyTwiceOrNoJsonIsNamed) {
   const std::string deep = R"({"schema":)" + std::string(200'000, '[') + std::string(200'000, ']') + "}";
   seal(newest, deep);
   expect_all_refuse({"index.json: is nested more than 64 deep"});
@@ -143,6 +156,9 @@ TEST_F(Forged, WhatIsNestedDeeplyOrNoJsonIsNamed) {
   const std::size_t at = within.find("\"recipe\": {") + 11;
   seal(newest, within.insert(at, "\"more\": " + std::string(200'000, '[') + std::string(200'000, ']') + ","));
   expect_all_refuse({"index.json: is nested more than 64 deep"});
+  std::string twice = index_;
+  seal(newest, twice.insert(twice.find("\"ranks\""), "\"ranks\": 1, "));
+  expect_all_refuse({"index.json: content.ranks occurs twice"});
   seal(newest, "{]");
   expect_all_refuse({"index.json: is not JSON: line 1, column 2"});
 }
@@ -171,7 +187,7 @@ TEST_F(Forged, WhatIsNoFileOfTheFolderIsNotRead) {
   for (const auto& [says, make] : table) {
     make();
     expect_all_refuse({"rank-00000.h5': " + says});
-    expect_told(lockstep_on({"ckpt", "ls", "r"}), 0, {"rank-00000.h5': " + says});
+    expect_told(lockstep_on({"ckpt", "ls", "r"}), 2, {"rank-00000.h5': " + says});
     fs::remove(rank);
   }
   fs::rename(newest + "/index.json", "elsewhere.json");
@@ -209,6 +225,7 @@ TEST_F(ForgedStep, IsNotMadeAgain) {
       {"/content/recipe/batch", {{"a", 1}}, "content.recipe.batch is an object"},
       {"/content/bad_step", nullptr, "content.bad_step is null"},
       {"/content/bad_step", Json::object(), "content.bad_step.learning_rate is missing"},
+      {"/content/bad_step/learning_rate", -1, "content.bad_step.learning_rate is -1"},
       {"/content/bad_step/seen/0/rank", 2, "content.bad_step.seen[0].rank is 2"},
       {"/content/bad_step/seen/0/samples", {"a"}, "content.bad_step.seen[0].samples[0] is 'a'"},
       {"/content/state/of_epoch/steps", 4, "content.state.of_epoch.steps is 4"},

@@ -78,8 +78,18 @@ TEST_F(Ckpt, TellsTheWholeFromTheDamagedAndTheDifferent) {
   overwrite("b/checkpoints/step-000000004/rank-00000.h5", 2500);
   fs::remove("a/checkpoints/step-000000004/DONE");
 
-  expect_told(ckpt("verify b"), 1, {damaged, "b/checkpoints/step-000000002 is whole"});
-  expect_told(made("ls a"), 0, {"is incomplete: it has no DONE\n"});
+  const std::string fix = "fix: resume from the newest that is whole: lockstep train RECIPE --resume ";
+  for (const int n_ranks : {1, 2})
+    expect_told(lockstep_on({"ckpt", "verify", "b"}, n_ranks), 1,
+                {damaged, "b/checkpoints/step-000000002 is whole",
+                 fix + "b/checkpoints/step-000000002 --run-dir NEW; in the run's own folder: --resume auto\n"});
+  expect_told(ckpt("verify b/checkpoints/step-000000004"), 1,
+              {damaged, "fix: copy it again; to find another: lockstep ckpt verify b/checkpoints/\n"});
+  expect_told(ckpt("ls a"), 1, {"is incomplete: it has no DONE\n", " complete"});
+  fs::copy("a", "lost", fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  fs::remove("lost/checkpoints/step-000000002/DONE");
+  expect_told(ckpt("verify lost"), 1, {"fix: none is whole: copy one again, or start a new run in another folder\n"});
+  fs::remove_all("lost");
   const Ended newest_whole = ckpt("diff a b");
   expect_told(newest_whole, 0, {"warning: " + damaged.substr(0, damaged.find(':'))});
   fs::remove("b/checkpoints/best");

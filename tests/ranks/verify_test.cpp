@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+
+#include "data/format/little_endian.hpp"
 #include "data/format/manifest.hpp"
 #include "data/read/shard_reader.hpp"
 #include "data/write/pack.hpp"
+#include "io/digest.hpp"
 #include "shared_folder.hpp"
 #include "support/sanitized.hpp"
 #include "unit/data/tiny_source.hpp"
@@ -62,6 +67,25 @@ io::Extent chunk_of(const std::string& folder, std::size_t shard, std::string_vi
   ReadCounters counters;
   const ShardReader reader{folder, manifest.splits[0].shards[shard], manifest.spec, counters};
   return reader.index().find(array)->chunks[chunk];
+}
+
+/// Changes the index of a shard of train under right check sums and digests.
+template <class Change>
+void forge(const std::string& folder, std::size_t shard, Change change) {
+  Manifest manifest = read_manifest(folder);
+  ShardEntry& entry = manifest.splits[0].shards[shard];
+  const std::string path = folder + "/" + entry.file;
+  ReadCounters counters;
+  ShardIndex index = ShardReader{folder, entry, manifest.spec, counters}.index();
+  change(index);
+  const std::vector<std::byte> bytes = serialize(index);
+  ASSERT_EQ(bytes.size(), entry.index.bytes);
+  std::string content = content_of(path);
+  std::memcpy(content.data() + entry.index.address, bytes.data(), bytes.size());
+  io::put(path, content);
+  entry.index_crc = from_little_endian<std::uint32_t>(std::span{bytes}.last(sizeof(std::uint32_t)));
+  entry.digest = io::digest_of(std::as_bytes(std::span{content}));
+  io::put(folder + "/manifest.json", serialize(manifest));
 }
 
 class OfAVerifiedSet {
@@ -144,6 +168,32 @@ RANKS_TEST_F(OfAVerifiedSet, FindsLabelsWithoutAClass) {
                        {"train-00001.h5", "y, chunk 1: sample 14"},
                        {"train-00002.h5", "y, chunk 0: sample 17"},
                        {"val-00000.h5", "y, chunk 0: sample 2"}});
+}
+
+// All digests are right, but the bytes are not what the index and the manifest say.
+RANKS_TEST_F(OfAVerifiedSet, FindsAnIndexThatContradictsItsSet) {
+  const auto x_of = [](ShardIndex& index) -> ArrayIndex& {
+    return *std::ranges::find(index.arrays, x_name, &ArrayIndex::name);
+  };
+  if (world().rank() == 0) {
+    forge(set, 0, [](ShardIndex& index) { index.first_id = 1; });
+    forge(set, 1, [&](ShardIndex& index) { x_of(index).chunks[0] = x_of(index).chunks[1]; });
+    forge(set, 2, [&](ShardIndex& index) { x_of(index).filter = io::Filter::deflate; });
+  }
+  expect_damages(set, {{"train-00000.h5", "begins with id 1, expected 0"},
+                       {"train-00001.h5", "x, chunk 0 (samples 8 to 11): CRC32C expected 0x"},
+                       {"train-00001.h5", "two chunks of its index overlap"},
+                       {"train-00002.h5", "x has the filter deflate, expected none"}});
+  if (world().rank() == 0) {
+    forge(set, 0, [](ShardIndex& index) { index.first_id = 0; });
+    forge(set, 1, [&](ShardIndex& index) { x_of(index).crcs[0] = x_of(index).crcs[1]; });
+    forge(set, 2, [&](ShardIndex& index) { x_of(index).filter = io::Filter::none; });
+  }
+  expect_damages(set, {{"train-00001.h5", "two chunks of its index overlap"}});
+  // By another width of elements a compressed chunk would be unshuffled to other values.
+  if (world().rank() == 0) forge(set, 2, [&](ShardIndex& index) { x_of(index).element_bytes = 5; });
+  expect_damages(set, {{"train-00001.h5", "two chunks of its index overlap"},
+                       {"train-00002.h5", "x or y differs in type or shape from the manifest"}});
 }
 
 RANKS_TEST_F(OfAVerifiedSet, OfADamagedManifestEndsThere) {

@@ -17,8 +17,13 @@
 namespace lockstep::training::ckpt {
 namespace {
 
+struct Row {
+  std::string text{};
+  core::ExitCode code = core::ExitCode::ok;
+};
+
 /// Nothing if the run has removed it meanwhile.
-std::optional<std::string> row_of(const core::Table& table, const std::string& path) {
+std::optional<Row> row_of(const core::Table& table, const std::string& path) {
   const std::string name = core::printable(std::filesystem::path{path}.filename().string());
   try {
     const checkpoint::Checkpoint one{path};
@@ -26,19 +31,20 @@ std::optional<std::string> row_of(const core::Table& table, const std::string& p
     std::vector<std::string> words{"complete"};
     std::ranges::copy(checkpoint::names_of(path), std::back_inserter(words));
     const Place place = place_of(one);
-    return table.row({name, std::to_string(place.epoch), std::to_string(place.step), std::to_string(place.samples_seen),
-                      core::format_decimal(one.bytes()), std::to_string(one.n_files()), core::join(words)});
+    return Row{
+        table.row({name, std::to_string(place.epoch), std::to_string(place.step), std::to_string(place.samples_seen),
+                   core::format_decimal(one.bytes()), std::to_string(one.n_files()), core::join(words)})};
   } catch (const core::Error& error) {
     if (checkpoint::is_gone(path)) return std::nullopt;
     if (error.code() == core::ExitCode::system) throw;
-    return table.row({name, "-", "-", "-", "-", "-", error.problem().what});
+    return Row{table.row({name, "-", "-", "-", "-", "-", error.problem().what}), error.code()};
   }
 }
 
 /// Where one was removed meanwhile there may be others than were listed.
-std::vector<std::string> rows_of(const core::Table& table, const std::string& folder) {
+std::vector<Row> rows_of(const core::Table& table, const std::string& folder) {
   constexpr int most_lists = 100;
-  std::vector<std::string> rows;
+  std::vector<Row> rows;
   bool has_changed = true;
   for (int n_lists = 0; has_changed && n_lists < most_lists; ++n_lists) {
     rows.clear();
@@ -60,10 +66,14 @@ core::ExitCode list(const std::string& folder) {
                            {.header = "size", .unit = "", .width = 9},
                            {.header = "files", .unit = "", .width = 6},
                            {.header = "state", .unit = "", .align = core::Align::left}}};
-  const std::vector<std::string> rows = rows_of(table, folder);
+  const std::vector<Row> rows = rows_of(table, folder);
   core::print(table.header());
-  for (const std::string& row : rows) core::print(row);
-  return core::ExitCode::ok;
+  core::ExitCode code = core::ExitCode::ok;
+  for (const Row& row : rows) {
+    core::print(row.text);
+    code = std::max(code, row.code);
+  }
+  return code;
 }
 
 }  // namespace
@@ -73,7 +83,9 @@ std::string ls_help() {
 
 Lists checkpoints, the newest first: the epoch and step at which the run would continue, and the samples seen before. A
 checkpoint is `complete` if it has its index, its mark, and all files at full size; lockstep ckpt verify also reads
-them. `best` and `epoch-010` are other names of a checkpoint that lockstep train keeps.
+them. `best` and `epoch-010` are other names of a checkpoint that lockstep train keeps. Exit code 0: all are complete;
+1: one is damaged or incomplete, as its row says; 2: one has content that Lockstep never writes; 3: one could not be
+read.
 
 )";
 }

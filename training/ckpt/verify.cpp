@@ -1,9 +1,11 @@
 // lockstep ckpt verify: whether every byte of checkpoints is what it was when it was written.
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "core/print.hpp"
 #include "training/ckpt/checkpoints.hpp"
@@ -20,14 +22,15 @@ class Verification {
   /// ones may have appeared.
   int run() {
     do {
-      has_changed_ = false;
+      has_changed_ = has_whole_ = false;
       const auto missing = core::complaint_of([&] { session_.world().rank() == 0 ? list() : void(); });
       if (const auto bad = session_.agree(missing)) return core::to_int(*bad);
       const std::uint64_t n = runtime::broadcast_value(session_.world(), std::uint64_t{paths_.size()});
       for (std::uint64_t i = 0; i < n; ++i)
         if (const auto bad = verify(session_.world().rank() == 0 ? paths_[i] : "")) return core::to_int(*bad);
     } while (has_changed_);
-    return core::to_int(code_);
+    const auto bad = code_ == core::ExitCode::ok ? std::nullopt : print(fix());
+    return core::to_int(bad.value_or(code_));
   }
 
  private:
@@ -45,6 +48,7 @@ class Verification {
       const auto one = checkpoint::open_checkpoint(world, path);
       line = fmt::format("{} is whole: {} file{}, {}, every byte as it was written\n", one.path(), one.n_files(),
                          one.n_files() == 1 ? "" : "s", core::format_decimal(one.bytes()));
+      if (!std::exchange(has_whole_, true)) newest_whole_ = one.path();
     });
     if (complaint) {
       const bool is_gone = runtime::broadcast_value(world, world.rank() == 0 && checkpoint::is_gone(path));
@@ -52,17 +56,32 @@ class Verification {
       if (!is_gone) code_ = std::max(code_, complaint->code());
       line = complaint->problem().what + "\n";
     }
-    const auto unprinted = core::complaint_of([&] {
-      if (world.rank() == 0) core::print(line);
-    });
-    return session_.agree(unprinted);
+    return print(line);
+  }
+
+  /// Collective: prints it on rank 0.
+  std::optional<core::ExitCode> print(const std::string& line) {
+    return session_.agree(core::complaint_of([&] { session_.world().rank() == 0 ? core::print(line) : void(); }));
+  }
+
+  [[nodiscard]] std::string fix() const {
+    if (code_ == core::ExitCode::system) return "fix: make readable what could not be read, and verify again\n";
+    if (!newest_whole_.empty())
+      return fmt::format(
+          "fix: resume from the newest that is whole: lockstep train RECIPE --resume {} --run-dir NEW{}\n",
+          newest_whole_, code_ == core::ExitCode::failed ? "; in the run's own folder: --resume auto" : "");
+    if (seen_.contains(folder_))
+      return fmt::format("fix: copy it again; to find another: lockstep ckpt verify {}\n",
+                         (std::filesystem::path{folder_} / "..").lexically_normal().string());
+    return "fix: none is whole: copy one again, or start a new run in another folder\n";
   }
 
   const std::string& folder_;
   const runtime::Session& session_;
-  std::vector<std::string> paths_{};  ///< on rank 0
-  std::set<std::string> seen_{};      ///< likewise
-  bool has_changed_ = false;
+  std::vector<std::string> paths_{};              ///< on rank 0
+  std::set<std::string> seen_{};                  ///< likewise
+  bool has_changed_ = false, has_whole_ = false;  ///< in this list
+  std::string newest_whole_{};                    ///< of all lists: a later one has only what is newer
   core::ExitCode code_ = core::ExitCode::ok;
 };
 
@@ -74,8 +93,9 @@ std::string verify_help() {
 
 Reads every file once and compares its digest with the one in the index, and the index's digest with its mark. Exit
 code 0: all are intact; 1: one is damaged or incomplete, with a line for each; 2: an index has content that Lockstep
-never writes, such as the path of a file, or a file is a link or not a regular file; 3: one could not be read.
-Checkpoints that a run removes meanwhile are ignored.
+never writes, such as the path of a file, or a file is a link or not a regular file; 3: one could not be read. The last
+line then says how to go on, for example from the newest whole one. Checkpoints that a run removes meanwhile are
+ignored.
 
 )";
 }

@@ -61,9 +61,10 @@ std::string verify_help() {
   lockstep shard verify d --nproc 4      four ranks read different shards
 
 Reads every file once and compares its digest with the one in the manifest. If a file differs, the check sums show
-which chunk and samples are affected. Missing files, HDF5 files that do not belong to the set, and labels beyond the
-classes are reported too. Files of other types, such as your notes, are ignored. Exit code 0: the set is intact; 1: it
-is damaged, with one line for each defect; 2 or 3: a file could not be read, and the others are intact.
+which chunk and samples are affected. Missing files, HDF5 files that do not belong to the set, labels beyond the
+classes, and an index that contradicts the manifest or the bytes are reported too. Files of other types, such as your
+notes, are ignored. Exit code 0: the set is intact; 1: it is damaged, with one line for each defect; 2 or 3: a file
+could not be read, and the others are intact.
 
 Memory: a piece of 4 MiB and one shard's check sums per rank.
 )";

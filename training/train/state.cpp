@@ -42,7 +42,7 @@ Json json_of(const std::optional<optim::LossScale>& scale) {
 }  // namespace
 
 void RunState::add_loss(double loss) {
-  constexpr std::size_t most_bytes = 4096 * sizeof loss;
+  constexpr std::size_t most_bytes = checkpoint::most_losses * sizeof loss;
   if (losses.size() >= most_bytes) losses = digest_of_losses();
   losses.append(reinterpret_cast<const char*>(&loss), sizeof loss);
 }

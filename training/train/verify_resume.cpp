@@ -20,6 +20,7 @@
 
 #include "checkpoint/compare.hpp"
 #include "checkpoint/folder.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/pending.hpp"
 #include "core/print.hpp"
@@ -68,18 +69,36 @@ bool has_saved(const std::string& folder) {
   return false;
 }
 
+// What is read of run.json, and of each line of log.jsonl.
+constexpr std::array device_fields{core::JsonField{"kind", core::json_text},
+                                   core::JsonField{"name", core::json_text, false}};
+constexpr core::JsonRule device_rule{.kind = core::JsonKind::object, .fields = device_fields};
+constexpr std::array meta_fields{core::JsonField{"device", device_rule}};
+constexpr core::JsonRule meta_rule{.kind = core::JsonKind::object, .fields = meta_fields};
+constexpr std::array start_fields{core::JsonField{"meta", meta_rule}};
+constexpr core::JsonDocument start_document{.what = "what a run was started with",
+                                            .rule = {.kind = core::JsonKind::object, .fields = start_fields}};
+constexpr std::array line_fields{core::JsonField{"kind", core::json_text},
+                                 core::JsonField{"step", core::json_whole, false},
+                                 core::JsonField{"samples_seen", core::json_whole, false}};
+constexpr core::JsonDocument line_document{.what = "a record of a run",
+                                           .rule = {.kind = core::JsonKind::object, .fields = line_fields}};
+
 /// What its files and the output tell of a run that has ended.
 void read_end(Version& version, const std::string& output) {
-  const auto device = nlohmann::json::parse(io::read_text(version.folder + "/run.json")).at("meta").at("device");
+  const std::string start = version.folder + "/run.json", log_path = version.folder + "/log.jsonl";
+  const auto device =
+      core::parse_json<nlohmann::json>(io::read_text(start), start, start_document).at("meta").at("device");
   version.is_on_gpus = device.at("kind") != name(runtime::DeviceKind::host);
-  version.device = version.is_on_gpus ? device.at("name").get<std::string>() : "the host";
-  std::istringstream log{io::read_text(version.folder + "/log.jsonl")};
+  version.device = version.is_on_gpus ? device.value("name", "a GPU") : "the host";
+  std::istringstream log{io::read_text(log_path)};
   for (std::string line; std::getline(log, line);) {
-    const auto record = nlohmann::json::parse(line);
-    if (record.at("kind") == "resume") version.after_step = record.at("step");
+    const auto record = core::parse_json<nlohmann::json>(line, log_path, line_document);
+    const std::uint64_t step = record.value("step", std::uint64_t{0});
+    if (record.at("kind") == "resume") version.after_step = step;
     if (record.at("kind") != "final") continue;
-    version.n_steps = record.at("step");
-    version.samples_seen = record.at("samples_seen");
+    version.n_steps = step;
+    version.samples_seen = record.value("samples_seen", std::uint64_t{0});
   }
   std::istringstream words{io::read_text(output)};
   for (std::string word; words >> word;) {

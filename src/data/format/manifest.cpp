@@ -15,6 +15,7 @@
 #include "data/format/manifest_text.hpp"
 #include "io/digest.hpp"
 #include "io/file.hpp"
+#include "io/folder.hpp"
 #include "runtime/together.hpp"
 
 namespace lockstep::data {
@@ -28,18 +29,21 @@ class Malformed : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+constexpr std::uint64_t most_chunk_bytes = std::uint64_t{1} << 32;  // HDF5 allows less
+constexpr core::JsonRule count_rule{.kind = core::JsonKind::whole, .most = std::uint64_t{1} << 60};
 constexpr core::JsonRule whole_list{.kind = core::JsonKind::list, .most = 32, .each = &core::json_whole};
 constexpr core::JsonRule text_list{.kind = core::JsonKind::list, .each = &core::json_text};
 constexpr std::array array_table{core::JsonField{"dtype", core::json_text}, core::JsonField{"shape", whole_list}};
-constexpr std::array extra_table{core::JsonField{"file", core::json_text}, core::JsonField{"bytes", core::json_whole},
+constexpr std::array extra_table{core::JsonField{"file", core::json_text}, core::JsonField{"bytes", count_rule},
                                  core::JsonField{"digest", core::json_digest}};
-constexpr std::array shard_table{
-    core::JsonField{"file", core::json_text},           core::JsonField{"n_samples", core::json_whole},
-    core::JsonField{"bytes", core::json_whole},         core::JsonField{"digest", core::json_digest},
-    core::JsonField{"index_address", core::json_whole}, core::JsonField{"index_bytes", core::json_whole},
-    core::JsonField{"index_crc32c", core::json_text}};
-constexpr std::array split_table{core::JsonField{"name", core::json_text},
-                                 core::JsonField{"n_samples", core::json_whole}};
+constexpr std::array shard_table{core::JsonField{"file", core::json_text},
+                                 core::JsonField{"n_samples", count_rule},
+                                 core::JsonField{"bytes", count_rule},
+                                 core::JsonField{"digest", core::json_digest},
+                                 core::JsonField{"index_address", core::json_whole},
+                                 core::JsonField{"index_bytes", count_rule},
+                                 core::JsonField{"index_crc32c", core::json_text}};
+constexpr std::array split_table{core::JsonField{"name", core::json_text}, core::JsonField{"n_samples", count_rule}};
 constexpr core::JsonRule split_rule{.kind = core::JsonKind::object, .fields = split_table};
 constexpr core::JsonRule extra_rule{.kind = core::JsonKind::object, .fields = extra_table};
 constexpr std::array manifest_table{core::JsonField{"encoding", core::json_text},
@@ -47,7 +51,7 @@ constexpr std::array manifest_table{core::JsonField{"encoding", core::json_text}
                                     core::JsonField{"y", {.kind = core::JsonKind::object, .fields = array_table}},
                                     core::JsonField{"classes", text_list},
                                     core::JsonField{"filter", core::json_text},
-                                    core::JsonField{"chunk_samples", core::json_whole},
+                                    core::JsonField{"chunk_samples", count_rule},
                                     core::JsonField{"splits", {.kind = core::JsonKind::list, .each = &split_rule}},
                                     core::JsonField{"extras", {.kind = core::JsonKind::list, .each = &extra_rule}},
                                     core::JsonField{"notes", text_list, false}};
@@ -69,9 +73,7 @@ std::uint64_t number(const Json& object, const char* key) { return object.at(key
 
 std::string file_name(const Json& object) {
   const auto name = object.at("file").get<std::string>();
-  const bool is_plain = name.find('/') == std::string::npos && name.find("..") == std::string::npos &&
-                        name.find('\0') == std::string::npos;
-  check(!name.empty() && name != "." && is_plain, fmt::format("'{}' is not the name of a file in this folder", name));
+  check(io::is_plain_name(name), fmt::format("'{}' is not the name of a file in this folder", name));
   return name;
 }
 
@@ -113,6 +115,21 @@ ShardEntry shard_entry(const Json& object) {
   return shard;
 }
 
+/// A shard has room for its samples: else what a reader keeps for each would be without end.
+void check_room(const Manifest& manifest, const ShardEntry& shard) {
+  constexpr std::uint64_t id_bytes = sizeof(std::uint64_t), offset_bytes = sizeof(std::uint64_t);
+  constexpr std::uint64_t chunk_entry = sizeof(io::Extent) + sizeof(std::uint32_t);  // of an index
+  constexpr std::uint64_t most_encoded = std::uint64_t{1} << 20;                     // as shards are written
+  const SetSpec& spec = manifest.spec;
+  const std::uint64_t row_bytes = (spec.is_encoded() ? offset_bytes : spec.x.bytes()) + spec.y.bytes() + id_bytes;
+  const bool is_plain = manifest.filter == io::Filter::none;
+  const bool has_room = is_plain ? shard.n_samples <= shard.bytes / row_bytes
+                        : spec.is_encoded()
+                            ? shard.n_samples <= most_encoded
+                            : (shard.n_samples - 1) / manifest.chunk_samples < shard.index.bytes / chunk_entry;
+  check(has_room, fmt::format("{} has no room for {} samples", shard.file, shard.n_samples));
+}
+
 /// The text without the lines of shards, and these lines: 10^5 of them would be a large tree of JSON.
 struct Lines {
   std::string skeleton;
@@ -135,12 +152,14 @@ Lines sort_lines(std::string_view body) {
   return lines;
 }
 
-Split make_split(const Json& object, const std::vector<std::string_view>& lines) {
+/// `manifest` has its spec and layout.
+Split make_split(const Manifest& manifest, const Json& object, const std::vector<std::string_view>& lines) {
   Split split{.name = object.at("name").get<std::string>(), .n_samples = number(object, "n_samples")};
   split.shards.reserve(lines.size());
   std::uint64_t total = 0;
   for (const std::string_view line : lines) {
     split.shards.push_back(shard_entry(core::parse_json<Json>(line, "a shard", shard_document)));
+    check_room(manifest, split.shards.back());
     total = add(total, split.shards.back().n_samples);
   }
   check(total == split.n_samples,
@@ -181,9 +200,12 @@ Manifest parse_body(std::string_view body) {
   check(filter.has_value(), "unknown filter");
   manifest.filter = *filter;
   check((manifest.chunk_samples == 0) == manifest.spec.is_encoded(), "'chunk_samples' does not match 'encoding'");
+  const std::uint64_t widest = std::max({manifest.spec.x.bytes(), manifest.spec.y.bytes(), sizeof(std::uint64_t)});
+  check(manifest.chunk_samples <= most_chunk_bytes / widest, "a chunk is larger than 4 GiB");
   const Json& splits = root.at("splits");
   check(splits.size() == lines.shards.size(), "a split does not begin its line");
-  for (std::size_t i = 0; i < splits.size(); ++i) manifest.splits.push_back(make_split(splits[i], lines.shards[i]));
+  for (std::size_t i = 0; i < splits.size(); ++i)
+    manifest.splits.push_back(make_split(manifest, splits[i], lines.shards[i]));
   for (const Json& extra : root.at("extras"))
     manifest.extras.push_back(
         {.file = file_name(extra), .bytes = number(extra, "bytes"), .digest = extra.at("digest").get<std::string>()});
@@ -262,8 +284,13 @@ const Split& Manifest::split(std::string_view name, std::string_view folder) con
 
 std::vector<ManifestFile> Manifest::files() const {
   std::vector<ManifestFile> files;
-  for (const Split& split : splits)
-    for (const ShardEntry& shard : split.shards) files.push_back({shard.file, shard.bytes, shard.digest, &shard});
+  for (const Split& split : splits) {
+    std::uint64_t first = 0;
+    for (const ShardEntry& shard : split.shards) {
+      files.push_back({shard.file, shard.bytes, shard.digest, &shard, first});
+      first += shard.n_samples;
+    }
+  }
   for (const ExtraEntry& extra : extras) files.push_back({extra.file, extra.bytes, extra.digest, nullptr});
   return files;
 }

@@ -46,6 +46,7 @@ struct ManifestFile {
   std::uint64_t bytes = 0;
   std::string digest;
   const ShardEntry* shard = nullptr;  ///< nothing for an extra one
+  std::uint64_t first_id = 0;         ///< of a shard's samples: their position in the split
 };
 
 struct Manifest {

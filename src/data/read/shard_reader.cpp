@@ -93,11 +93,14 @@ ShardIndex read_index(const io::File& file, const ShardEntry& entry) {
   return index;
 }
 
+bool is_of(const ArrayIndex& array, const ArraySpec& spec) {
+  return array.row_bytes == spec.bytes() && array.element_bytes == core::size_of(spec.dtype);
+}
+
 void check_spec(const ShardIndex& index, const ShardEntry& entry, const SetSpec& spec, const std::string& path) {
   const bool is_encoded = index.find(x_offset_name) != nullptr;
-  const bool has_spec = is_encoded == spec.is_encoded() &&
-                        (is_encoded || index.find(x_name)->row_bytes == spec.x.bytes()) &&
-                        index.find(y_name)->row_bytes == spec.y.bytes();
+  const bool has_spec = is_encoded == spec.is_encoded() && (is_encoded || is_of(*index.find(x_name), spec.x)) &&
+                        is_of(*index.find(y_name), spec.y);
   if (!has_spec) fail_damaged("x or y differs in type or shape from the manifest", path);
   if (index.n_samples != entry.n_samples)
     fail_damaged(fmt::format("{} samples, expected {}", index.n_samples, entry.n_samples), path);

@@ -8,6 +8,7 @@
 #include <set>
 #include <system_error>
 
+#include "core/crc32c.hpp"
 #include "core/error.hpp"
 #include "data/format/manifest.hpp"
 #include "data/format/values.hpp"
@@ -21,12 +22,71 @@ namespace {
 
 constexpr std::uint64_t digested_together = std::uint64_t{1} << 20;
 
+/// Compares the check sums of a shard with its bytes, which pass from front to back.
+class PassingSums {
+ public:
+  explicit PassingSums(const ShardIndex& index) {
+    for (const ArrayIndex& array : index.arrays)
+      for (std::size_t i = 0; i < array.chunks.size(); ++i) add(array, i);
+    std::ranges::sort(sums_, {}, &Sum::address);
+  }
+
+  void pass(std::span<const std::byte> piece) {
+    while (next_ < sums_.size() && !piece.empty()) {
+      const Sum& sum = sums_[next_];
+      const std::uint64_t from = sum.address + n_summed_;
+      if (from < at_) return void(overlap_ = true);
+      advance(piece, std::min<std::uint64_t>(piece.size(), from - at_));
+      const auto here = piece.first(std::min<std::uint64_t>(piece.size(), sum.bytes - n_summed_));
+      crc_ = core::crc32c(here, crc_);
+      n_summed_ += here.size();
+      advance(piece, here.size());
+      if (n_summed_ < sum.bytes) continue;
+      are_right_ = are_right_ && crc_ == sum.crc;
+      ++next_;
+      n_summed_ = crc_ = 0;
+    }
+    at_ += piece.size();
+  }
+
+  /// Whether all are those of the bytes.
+  [[nodiscard]] bool are_right() const noexcept { return are_right_ && next_ == sums_.size(); }
+  /// Whether bytes belong to two.
+  [[nodiscard]] bool overlap() const noexcept { return overlap_; }
+
+ private:
+  struct Sum {
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+    std::uint32_t crc = 0;
+  };
+
+  void add(const ArrayIndex& array, std::size_t chunk) {
+    const io::Extent& extent = array.chunks[chunk];
+    const std::uint64_t step = array.filter == io::Filter::none ? crc_block_bytes : extent.bytes;
+    for (std::uint64_t at = 0; at < extent.bytes; at += step)
+      sums_.push_back({extent.address + at, std::min(step, extent.bytes - at), array.crcs[chunk][at / step]});
+  }
+
+  void advance(std::span<const std::byte>& piece, std::uint64_t n) {
+    piece = piece.subspan(n);
+    at_ += n;
+  }
+
+  std::vector<Sum> sums_{};
+  std::size_t next_ = 0;
+  std::uint64_t at_ = 0;        ///< of the file
+  std::uint64_t n_summed_ = 0;  ///< of the next one
+  std::uint32_t crc_ = 0;       ///< of these
+  bool are_right_ = true, overlap_ = false;
+};
+
 /// Examines the files of one rank, one after the other.
 class Examiner {
  public:
   /// `progress` gets the bytes of each piece read.
-  Examiner(const std::string& folder, const SetSpec& spec, std::function<void(std::uint64_t)> progress)
-      : folder_{folder}, spec_{spec}, progress_{std::move(progress)} {}
+  Examiner(const std::string& folder, const Manifest& manifest, std::function<void(std::uint64_t)> progress)
+      : folder_{folder}, manifest_{manifest}, progress_{std::move(progress)} {}
 
   /// What is wrong with the file, one line each.
   std::vector<std::string> examine(const ManifestFile& item) {
@@ -41,9 +101,10 @@ class Examiner {
       if (type != Type::regular && type != Type::none) return {"a folder, a pipe or a device, not a file"};
       const io::File file = open(path);
       if (const auto complaint = examine_size(file, item.bytes)) return {*complaint};
-      const std::string digest = digest_of(file);
+      std::optional<PassingSums> sums = item.shard != nullptr ? find_sums(*item.shard) : std::nullopt;
+      const std::string digest = digest_of(file, sums);
       if (digest != item.digest) explain(item, digest);
-      if (digest == item.digest && item.shard != nullptr) examine_labels(*item.shard);
+      if (digest == item.digest && item.shard != nullptr) examine_meaning(item, sums);
     } catch (const core::Error& error) {
       if (is_unread_) return {};
       found_.push_back(error.problem().what);
@@ -66,7 +127,7 @@ class Examiner {
 
   ShardReader open(const ShardEntry& shard) {
     try {
-      return ShardReader{folder_, shard, spec_, counters_};
+      return ShardReader{folder_, shard, manifest_.spec, counters_};
     } catch (const core::Error& error) {
       if (error.code() == core::ExitCode::system) leave_unread(error);
       throw;
@@ -78,7 +139,16 @@ class Examiner {
     if (!unreadable_) unreadable_ = error;
   }
 
-  std::string digest_of(const io::File& file) {
+  /// Nothing if its index cannot be read, which the digest tells or what follows it.
+  std::optional<PassingSums> find_sums(const ShardEntry& shard) {
+    std::optional<PassingSums> sums;
+    static_cast<void>(core::complaint_of([&] {
+      sums.emplace(ShardReader{folder_, shard, manifest_.spec, counters_}.index());
+    }));
+    return sums;
+  }
+
+  std::string digest_of(const io::File& file, std::optional<PassingSums>& sums) {
     io::Digest digest;
     std::vector<std::byte> piece;
     const std::uint64_t bytes = file.size().value;
@@ -86,6 +156,7 @@ class Examiner {
       piece.resize(std::min(digested_together, bytes - at));
       file.read_at(at, piece);
       digest.update(piece);
+      if (sums) sums->pass(piece);
       progress_(piece.size());
     }
     return digest.hex();
@@ -94,7 +165,7 @@ class Examiner {
   // Something in the file is changed: says what, as finely as its check sums tell.
   void explain(const ManifestFile& item, const std::string& digest) {
     try {
-      if (item.shard != nullptr) examine_chunks(*item.shard);
+      if (item.shard != nullptr) examine_chunks(open(*item.shard));
     } catch (const core::Error&) {
       if (!is_unread_) throw;  // that it is changed is known
     }
@@ -105,30 +176,48 @@ class Examiner {
                       item.digest, digest));
   }
 
-  void examine_chunks(const ShardEntry& shard) {
-    const ShardReader reader = open(shard);
+  // Of a file whose bytes are those that were written: whether its index says of them what the manifest says.
+  void examine_meaning(const ManifestFile& item, const std::optional<PassingSums>& sums) {
+    const ShardReader reader = open(*item.shard);
+    const ShardIndex& index = reader.index();
+    if (index.first_id != item.first_id)
+      found_.push_back(fmt::format("begins with id {}, expected {}", index.first_id, item.first_id));
+    const std::uint64_t chunk_rows = std::min(manifest_.chunk_samples, index.n_samples);
+    for (const ArrayIndex& array : index.arrays) {
+      if (array.filter != manifest_.filter)
+        found_.push_back(fmt::format("{} has the filter {}, expected {}", array.name, io::name(array.filter),
+                                     io::name(manifest_.filter)));
+      if (!manifest_.spec.is_encoded() && array.chunk_rows != chunk_rows)
+        found_.push_back(
+            fmt::format("{} has chunks of {} samples, expected {}", array.name, array.chunk_rows, chunk_rows));
+    }
+    if (!sums || !sums->are_right()) examine_chunks(reader);
+    if (sums && sums->overlap()) found_.emplace_back("two chunks of its index overlap");
+    if (found_.empty()) examine_labels(reader);
+  }
+
+  void examine_chunks(const ShardReader& reader) {
     for (const ArrayIndex& array : reader.index().arrays)
       for (std::uint64_t chunk = 0; chunk < array.chunks.size(); ++chunk)
         if (const auto complaint = reader.examine_chunk(array, chunk)) found_.push_back(*complaint);
   }
 
-  void examine_labels(const ShardEntry& shard) {
-    const ShardReader reader = open(shard);
+  void examine_labels(const ShardReader& reader) {
     const ArrayIndex& y = *reader.index().find(y_name);
     std::vector<std::byte> labels;
-    for (std::uint64_t chunk = 0; chunk < y.chunks.size() && !spec_.classes.empty(); ++chunk) {
+    for (std::uint64_t chunk = 0; chunk < y.chunks.size() && !manifest_.spec.classes.empty(); ++chunk) {
       labels.resize(y.rows_in(chunk) * y.row_bytes);
       reader.read_chunk(y, chunk, labels);
-      const auto bad = find_bad_label(spec_, labels);
+      const auto bad = find_bad_label(manifest_.spec, labels);
       if (!bad) continue;
       const std::uint64_t sample = reader.index().first_id + chunk * y.chunk_rows + bad->sample;
       found_.push_back(fmt::format("y, chunk {}: sample {} has label {}, expected {}", chunk, sample, bad->value,
-                                   expected_labels(spec_)));
+                                   expected_labels(manifest_.spec)));
     }
   }
 
   const std::string& folder_;
-  const SetSpec& spec_;
+  const Manifest& manifest_;
   std::function<void(std::uint64_t)> progress_;
   std::optional<core::Error> unreadable_;
   bool is_unread_ = false;  ///< the file that is examined
@@ -218,7 +307,7 @@ VerifyResult verify(const std::string& folder, const runtime::Communicator& worl
   const std::vector<ManifestFile> items = manifest->files();
   const auto rank = static_cast<std::size_t>(world.rank()), n_ranks = static_cast<std::size_t>(world.n_ranks());
   Progress mine{progress, bytes_of(items, rank, n_ranks), bytes_of(items)};
-  Examiner examiner{folder, manifest->spec, [&](std::uint64_t bytes) { mine.advance(bytes); }};
+  Examiner examiner{folder, *manifest, [&](std::uint64_t bytes) { mine.advance(bytes); }};
   std::vector<std::pair<std::size_t, std::string>> lines;
   // One file of each rank a round, and then all ask whether to go on.
   for (std::size_t first = 0; first < items.size() && !result.is_stopped; first += n_ranks) {

@@ -44,8 +44,18 @@ TEST(Folder, OnlyRegularFilesAreOpened) {
                                     {"pipe", "it is not a regular file"},
                                     {"../secret", "not the name of a file in the folder"},
                                     {"/etc/passwd", "not the name of a file in the folder"},
-                                    {"..", "it is a folder"}})
+                                    {"..", "not the name of a file in the folder"},
+                                    {".", "not the name of a file in the folder"},
+                                    {"", "not the name of a file in the folder"}})
     expect_error([&, name = name] { static_cast<void>(opened.open(name)); }, ExitCode::usage, {name, words});
+}
+
+TEST(Folder, APlainNameIsNoPath) {
+  for (const std::string_view name : {"a", "rank-00000.h5", "..a", "a..b", "a b"}) EXPECT_TRUE(is_plain_name(name));
+  for (const std::string_view name : {"", ".", "..", "/", "/a", "a/b", "../a", "a/"}) EXPECT_FALSE(is_plain_name(name));
+  EXPECT_FALSE(is_plain_name({"a\0b", 3}));
+  EXPECT_TRUE(is_plain_name(std::string(255, 'a')));
+  EXPECT_FALSE(is_plain_name(std::string(256, 'a')));
 }
 
 TEST(Folder, ItStaysWhereItIsMovedTo) {

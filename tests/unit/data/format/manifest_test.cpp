@@ -134,6 +134,8 @@ INSTANTIATE_TEST_SUITE_P(
         Replacement{"\"index_address\": 8000", "\"index_address\": 18446744073709551615", "too large"},
         Replacement{"\"bytes\": 9000", "\"bytes\": -9000", "a shard: bytes is -9000; expected a whole number"},
         Replacement{"\"bytes\": 9000", "\"bytes\": 9e3", "a shard: bytes is 9000.0; expected a whole number"},
+        Replacement{"\"bytes\": 9000", "\"bytes\": 9000, \"bytes\": 9001", "a shard: bytes occurs twice"},
+        Replacement{"\"encoding\": ", "\"encoding\": \"raw\",\n  \"encoding\": ", "it: encoding occurs twice"},
         Replacement{"\"digest\": \"00112233", "\"digest\": \"0011223X", "expected a digest"},
         Replacement{"0x00000abc", "0x00000abg", "not a CRC32C"}, Replacement{"0x00000abc", "abc", "not a CRC32C"},
         Replacement{"[3, 4]", "[3, 0]", "extent of 0"},
@@ -142,6 +144,9 @@ INSTANTIATE_TEST_SUITE_P(
         Replacement{"\"zstd\"", "\"zip\"", "unknown filter"}, Replacement{"\"raw\"", "\"image\"", "encoded x"},
         Replacement{"\"raw\"", "\"audio\"", "unknown encoding"}, Replacement{"int32", "float32", "not whole numbers"},
         Replacement{"\"chunk_samples\": 16", "\"chunk_samples\": 0", "does not match"},
+        Replacement{"\"chunk_samples\": 16", "\"chunk_samples\": 178956971", "a chunk is larger than 4 GiB"},
+        Replacement{"\"chunk_samples\": 16", "\"chunk_samples\": 18446744073709551615", "chunk_samples is 18446744"},
+        Replacement{"\"n_samples\": 30", "\"n_samples\": 1152921504606846977", "splits[0].n_samples is 11529215"},
         Replacement{"  \"filter\"", "  \"color\": 1,\n  \"filter\"", "unknown members"},
         Replacement{"  \"filter\"", "   \"filter\"", "its layout differs"},
         Replacement{"  \"filter\": \"zstd\",\n", "", "filter"}, Replacement{"\"n_samples\": 20,", "", "n_samples"},
@@ -150,6 +155,38 @@ INSTANTIATE_TEST_SUITE_P(
         Replacement{"\"assumed", "1, \"assumed", "notes[1] is 1"},
         Replacement{"    \"assumed", "   \"assumed", "its layout differs"},
         Replacement{"lockstep-shards", "lockstep-shreds", "format"}));
+
+// What reads a set has memory by the number of its samples.
+TEST(Manifest, AShardHasRoomForItsSamples) {
+  const auto with = [](io::Filter filter, bool is_encoded, std::uint64_t n_samples) {
+    Manifest manifest = small();
+    manifest.filter = filter;
+    if (is_encoded) {
+      manifest.spec.x = {};
+      manifest.spec.encoding = "image";
+      manifest.chunk_samples = 0;
+    }
+    manifest.splits[0].shards[0].n_samples = n_samples;
+    manifest.splits[0].n_samples = n_samples + 10;
+    return serialize(manifest);
+  };
+  const struct {
+    io::Filter filter;
+    bool is_encoded;
+    std::uint64_t most;
+  } table[] = {
+      {io::Filter::none, false, 9000 / (24 + 4 + 8)},
+      {io::Filter::none, true, 9000 / (8 + 4 + 8)},
+      {io::Filter::zstd, false, 1000 / 20 * 16},
+      {io::Filter::zstd, true, 1 << 20},
+  };
+  for (const auto& [filter, is_encoded, most] : table) {
+    const std::string fits = with(filter, is_encoded, most), too_many = with(filter, is_encoded, most + 1);
+    EXPECT_EQ(serialize(parse_manifest(fits, "m")), fits);
+    const std::string says = fmt::format("malformed manifest: train-00000.h5 has no room for {} samples", most + 1);
+    expect_error([&] { (void)parse_manifest(too_many, "m"); }, core::ExitCode::usage, {says.c_str()});
+  }
+}
 
 TEST(Manifest, NamesTheSplitsThereAre) {
   const Manifest manifest = small();

@@ -44,8 +44,28 @@ TEST(DoctorFacts, TravelAsText) {
   EXPECT_EQ(facts_from_text(to_text(facts)).limits.locked_memory, unlimited);
   EXPECT_EQ(to_text(facts).find('\n'), std::string::npos);
   EXPECT_EQ(facts_from_text("{}").slurm_tasks, -1);  // of an older version
-  for (const char* const text : {"", "nonsense", "[1]", R"({"host": 1})"})
-    EXPECT_THROW(static_cast<void>(facts_from_text(text)), core::Error) << text;
+  const std::string deep = R"({"new": )" + std::string(100'000, '[') + std::string(100'000, ']') + "}";
+  const std::pair<std::string, std::string> table[] = {
+      {"", "it: is empty"},
+      {"nonsense", "it: is not JSON: line 1, column 2"},
+      {"[1]", "it: is a list of 1 item; expected an object"},
+      {R"({"host": 1})", "it: host is 1; expected a text"},
+      {R"({"host": "a", "host": "b"})", "it: host occurs twice"},
+      {R"({"limits": null})", "it: limits is null; expected an object"},
+      {R"({"limits": {"stack": -1}})", "it: limits.stack is -1; expected a whole number"},
+      {R"({"node": {"n_cpus": 4000000000}})", "it: node.n_cpus is 4000000000; expected an integer from "},
+      {R"({"node": {"n_cpus": 1.5}})", "it: node.n_cpus is 1.5; expected an integer from "},
+      {R"({"node": {"ports": [{"gbps": "fast"}]}})", "it: node.ports[0].gbps is 'fast'; expected a number"},
+      {R"({"variables": {"UCX_TLS": 1}})", "it: variables.UCX_TLS is 1; expected a text"},
+      {deep, "it: is nested more than 64 deep"},
+  };
+  for (const auto& [text, says] : table) {
+    const auto error = core::complaint_of([&, &text = text] { static_cast<void>(facts_from_text(text)); });
+    ASSERT_TRUE(error) << text.substr(0, 60);
+    EXPECT_EQ(error->code(), core::ExitCode::system);
+    EXPECT_NE(error->problem().what.find("cannot read the facts of a rank: " + says), std::string::npos)
+        << error->what();
+  }
 }
 
 TEST(DoctorReport, OfAHealthyJobHasNothingToMend) {
