@@ -115,7 +115,7 @@ class Readers {
   void (*copy_streaming_)(std::byte*, const std::byte*, std::size_t) = kernels().copy_streaming;
 };
 
-/// The number of places to which a rank writes `n_bytes` in turn; at least 2, which plans need. Together they exceed
+/// The number of places to which a rank writes `n_bytes` in turn; at least 2, which plans need. Together they are
 /// twice the usual L2, but with those of the other ranks they fill at most half the last-level cache. Near cores, 2
 /// ranks: 128 KiB takes 8 instead of 20 us, 64 KiB 5 instead of 11; below 8 KiB two places are faster.
 [[nodiscard]] inline std::size_t count_turns(std::size_t n_bytes, std::size_t n_ranks, Writing writing) {

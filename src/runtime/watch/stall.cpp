@@ -41,8 +41,8 @@ std::vector<Finding> select(const std::vector<Finding>& findings, auto predicate
 
 bool waits_for_nobody(const Finding& finding) noexcept { return finding.wait == Wait::nothing; }
 
-/// The processes without which the others cannot continue; empty if all are at the same point, and all wait or none is
-/// known to wait.
+/// Returns the processes without which the others cannot continue; empty if all are at the same point, and all wait or
+/// none is known to wait.
 std::vector<Finding> find_culprits(const std::vector<Finding>& findings) {
   if (has_evidence(findings)) return select(findings, is_evidence);
   const auto here = select(findings, [](const Finding& f) { return f.condition != Condition::left; });
