@@ -92,7 +92,7 @@ std::string describe_culprit(const Finding& finding, bool are_others_waiting) {
                      rank_or_slot(finding), finding.host, pid_of(finding.process), condition, describe_place(finding));
 }
 
-/// The alive ones that are not to blame.
+/// Returns the processes that are alive and not to blame.
 std::vector<Finding> find_waiting(const std::vector<Finding>& findings, const std::vector<Finding>& culprits) {
   return select(findings, [&](const Finding& finding) {
     const bool is_culprit = std::any_of(culprits.begin(), culprits.end(), [&](const Finding& culprit) {
