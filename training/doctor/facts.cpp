@@ -32,8 +32,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Facts, host, launcher, launched_
 
 namespace {
 
-// Whether each fraction in `json` fits an int: converting a larger one is undefined behaviour. Large integers are not
-// fractions.
+// Whether each fraction in `json` fits into an int: converting a larger one is undefined behaviour. Large integers are
+// not fractions.
 bool is_in_range(const nlohmann::json& json) {
   if (json.is_number_float()) return std::abs(json.get<double>()) < std::numeric_limits<int>::max();
   return !json.is_structured() || std::ranges::all_of(json, is_in_range);
