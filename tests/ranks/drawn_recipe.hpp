@@ -1,6 +1,6 @@
 // Recipes drawn by a seed from a table of everything that a recipe can set.
-// Invariant: every key of the recipe is in the table, with values to draw from or with the reason why it stays.
-// The same seed gives the same recipe.
+// Invariant: every key of the recipe is in the table, with values to draw from or with the reason why it is fixed. The
+// same seed gives the same recipe.
 // Used by the tests of resuming and of rank counts.
 #pragma once
 
@@ -11,10 +11,10 @@
 
 namespace lockstep::support {
 
-/// What a key is drawn from.
+/// The values from which a key is drawn.
 struct DrawnKey {
   std::string key;
-  std::vector<std::string> values;  ///< none: it stays as the recipe has it, for the reason
+  std::vector<std::string> values;  ///< none: it stays as in the recipe, for the given reason
   std::string stays_because{};
 };
 
@@ -24,12 +24,12 @@ struct DrawnKey {
 struct DrawnRecipe {
   std::vector<std::string> arguments{};
   std::map<std::string, std::string> chosen{};  ///< values by key
-  std::vector<int> rank_counts{};               ///< that give the same bits
+  std::vector<int> rank_counts{};               ///< with the same bits
 
   [[nodiscard]] std::string text() const;
 };
 
-/// `folder`: where sets of shards are made, once for each kind of network. Deterministic, on threads of one each.
+/// `folder`: where sets of shards are made, once for each kind of network. Deterministic, with one thread per rank.
 [[nodiscard]] DrawnRecipe draw_recipe(std::uint64_t seed, const std::string& folder);
 
 }  // namespace lockstep::support
