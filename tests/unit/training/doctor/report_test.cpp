@@ -43,7 +43,7 @@ TEST(DoctorFacts, TravelAsText) {
   EXPECT_EQ(facts_from_text(to_text(facts)).node.ports, facts.node.ports);
   EXPECT_EQ(facts_from_text(to_text(facts)).limits.locked_memory, unlimited);
   EXPECT_EQ(to_text(facts).find('\n'), std::string::npos);
-  EXPECT_EQ(facts_from_text("{}").slurm_tasks, -1);  // of an older version
+  EXPECT_EQ(facts_from_text("{}").slurm_tasks, -1);  // from an older version
   for (const char* const text : {"", "nonsense", "[1]", R"({"host": 1})"})
     EXPECT_THROW(static_cast<void>(facts_from_text(text)), core::Error) << text;
 }
