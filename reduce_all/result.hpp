@@ -57,7 +57,7 @@ struct SlowestTimes {
 };
 
 /// busbw / algbw as defined by nccl-tests, so that figures compare: 2(P-1)/P, or (P-1)/P for the halves. 1 for one
-/// rank, which communicates nothing, so that algbw is the copy bandwidth.
+/// rank, which communicates nothing: its algbw is the copy bandwidth.
 [[nodiscard]] double bus_factor(comm::Collective collective, int n_ranks);
 
 /// The distance of the cores while a call was measured: the farthest neighbours of a node.

@@ -20,7 +20,7 @@ inline constexpr std::array all_collectives{Collective::all_reduce, Collective::
 
 /// avg is the sum divided once, at the end; for integers the quotient is truncated toward zero. Integer sums and
 /// products wrap modulo 2^bits. Each sum and product of 16-bit floats is computed in float32 and rounded once. min and
-/// max are NaN if any rank has a NaN (IEEE 754-2019 minimum and maximum, except that +0 and -0 are equal).
+/// max are NaN if any rank has a NaN (IEEE 754-2019 minimum and maximum, except that either of +0 and -0 may result).
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
 inline constexpr std::array all_reduce_ops{ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max, ReduceOp::avg};
 

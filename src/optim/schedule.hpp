@@ -38,10 +38,10 @@ struct ScheduleSpec {
 /// Throws core::Error (usage) naming the key in kebab case (`total-samples`) and the expected range.
 void check(const ScheduleSpec& spec);
 
-/// The rate of the step that begins after `samples_seen` samples. `spec` has passed check().
-/// step and multistep count samples from the start of training and are multiplied by the warm-up, as PyTorch's
-/// ChainedScheduler of LinearLR and StepLR or MultiStepLR; cosine and polynomial begin when the warm-up ends, as its
-/// SequentialLR of LinearLR and CosineAnnealingLR or PolynomialLR.
+/// The rate of the step that begins after `samples_seen` samples. `spec` has passed check(). step and multistep count
+/// samples from the start of training. The warm-up multiplies them, as in PyTorch's ChainedScheduler of LinearLR and
+/// StepLR or MultiStepLR. cosine and polynomial begin when the warm-up ends, as in its SequentialLR of LinearLR and
+/// CosineAnnealingLR or PolynomialLR.
 [[nodiscard]] double learning_rate(const ScheduleSpec& spec, std::uint64_t samples_seen) noexcept;
 
 }  // namespace lockstep::optim

@@ -15,8 +15,8 @@
 
 namespace lockstep::parallel {
 
-/// The report of one rank after it has enqueued a step. The loss and `not_finite` concern the previous step, which is
-/// done by then; everything else is current.
+/// The report of one rank after it has enqueued a step. Sums and `not_finite` concern the previous step, which is done
+/// by then; everything else is current.
 struct StepReport {
   double loss = 0;  ///< sum over the rank's samples
   std::uint64_t n = 0;

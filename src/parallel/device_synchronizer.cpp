@@ -53,7 +53,7 @@ DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup
       numbers_{core::Bytes{sizeof(core::StepNumbers)}, Memory::device},
       optimizer_{options.optimizer, whole_tensors(slots_), arena_elements(slots_), {.is_dynamic = scales_loss_}},
       guard_{slots_, slices_of(buckets_), world, world} {
-  core::require(devices != nullptr || world.n_ranks() == 1, "several ranks have a device communicator for their sums");
+  core::require(devices != nullptr || world.n_ranks() == 1, "several ranks have a device group for their sums");
   for (Progress& progress : progress_) progress.here = Buffer{core::Bytes{sizeof(StepState)}, Memory::pinned};
   if (world.n_ranks() == 1) return;
   // Not as a window: it is unproven that window kernels give all ranks the same bits.

@@ -1,5 +1,6 @@
-// gpu_facts versions|ceilings|plans: prints a GPU and its libraries, or its rates of copies and matrix products, as
-// lines of JSON; or the times of cuDNN's plans for each product of ResNet-50, as a table. Exit code 77 without a GPU.
+// gpu_facts versions|ceilings|plans: prints facts about a GPU; exit code 77 without one. versions: the GPU and its
+// libraries; ceilings: its rates of copies and matrix products, both as lines of JSON. plans: the times of cuDNN's
+// plans for each product of ResNet-50, as a table.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -18,8 +18,8 @@ inline constexpr core::Bytes most_read{256'000'000};
 /// Opens the set; `looks_at_shards`: checks whether all of them exist in full, as far as there is time.
 [[nodiscard]] SetFacts open_set(const std::string& folder, bool looks_at_shards);
 
-/// Reads up to most_read of its first split for up to `reading`, from shard `first` on (modulo the number of shards),
-/// after asking the system to drop them from its cache. Fills in only these members.
+/// Reads up to most_read of its first split for up to `reading`, from shard `first` on (modulo the number of shards).
+/// Asks the system first to drop them from its cache. Fills in only these members.
 [[nodiscard]] SetFacts read_sample(const std::string& folder, std::uint64_t first);
 
 /// Writes, locks and removes a file in `folder`, or in its nearest existing parent.

@@ -193,8 +193,7 @@ class GatheringStore final : public Store {
  private:
   std::shared_ptr<Gathering> window_of(std::uint64_t batch) {
     const std::lock_guard lock{mutex_};
-    core::require(batch >= begin_ && batch < end_,
-                  "a requested batch belongs to the plan and was not delivered before");
+    core::require(batch >= begin_ && batch < end_, "a requested batch is one of those that begin() has announced");
     while (!last_ || batch >= last_->end_batch()) {
       auto next = planned();
       before_ = std::exchange(last_, std::move(next));

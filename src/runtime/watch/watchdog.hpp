@@ -40,10 +40,10 @@ enum class Activity : std::uint32_t {
 /// Processes of a node share a board (a file in /dev/shm named after the job): slot i holds process i's phase, its
 /// progress, and a sign of life written by its watchdog thread. Progress is a call of beat() or enter() by the main
 /// thread; processor time does not count, because waiting ranks also use it. A process without progress for `timeout`
-/// reads the board. If no other process has progress, the first to claim the report names the processes that are
-/// furthest behind, or that wait for nobody while others wait (rank, host, pid, phase, step or batch, and whether they
-/// are stopped, gone or merely waiting). It also does so once another process has given no sign of life for `timeout`,
-/// even if others move. All of them then leave with ExitCode::stalled (4).
+/// reads the board. If no other process has progress, the first to claim the report names the culprits: processes that
+/// are furthest behind, or that wait for none while others wait. The report has their rank, host, pid, phase, step or
+/// batch, and whether they are stopped, gone or merely waiting. It is also due once another process has given no sign
+/// of life for `timeout`, even if others move. All of them then leave with ExitCode::stalled (4).
 class Watchdog {
  public:
   /// Starts the thread. `timeout` 0 switches the watchdog off. `drill` is told each phase and unit as it begins; null
@@ -72,8 +72,8 @@ class Watchdog {
   void set_on_stall(std::function<void(const std::string& report)> action);
   /// Sets a folder that all nodes see, for their findings; without one each node speaks for itself.
   void set_meeting_folder(std::string folder);
-  /// Sets the text that this process writes to stdout if it has to leave because of a stall, or has not withdrawn it
-  /// 0.7 s after a signal, because launchers do not wait for long. Replaces the previous text.
+  /// Sets the text that this process writes to stdout if it must leave because of a stall. It also writes the text if
+  /// it has not withdrawn it 0.7 s after a signal, because launchers do not wait for long. Replaces the previous text.
   void set_last_words(std::string words);
   /// Returns the text; empty if it was already written.
   [[nodiscard]] std::string withdraw_last_words();
