@@ -13,7 +13,7 @@ constexpr std::size_t cache_line = 64;
 
 std::size_t round_up_to_line(std::size_t bytes) { return (bytes + cache_line - 1) / cache_line * cache_line; }
 
-// The size of each of the two pools; together they exceed twice the cache, in place one alone does.
+// The size of each of the two pools. A cold pool alone exceeds twice the cache, because calls in place use only one.
 std::size_t pool_bytes(core::Bytes largest, BufferMode mode, core::Bytes cache) {
   const std::size_t one = round_up_to_line(largest.value);
   return mode == BufferMode::cold ? one + 2 * cache.value : one;

@@ -16,7 +16,7 @@
 
 namespace lockstep::reduce_all {
 
-/// The buffers of a plan, in the memory of the device in use. In place the two overlap as comm::Plan::bind() says.
+/// The buffers of a plan, in the memory of the device in use. In place they overlap as comm::Plan::bind() says.
 struct CallBuffers {
   runtime::DeviceSpan<std::byte> input;
   runtime::DeviceSpan<std::byte> output;
@@ -24,22 +24,22 @@ struct CallBuffers {
 
 class BufferPool {
  public:
-  /// For calls of up to `largest` bytes; `cache`: what cold buffers must not be in; `registration`: the kind that
-  /// register_with() asks for.
+  /// For calls of up to `largest` bytes. `cache`: cold buffers must not be in it; `registration`: the kind that
+  /// register_with() requests.
   BufferPool(core::Bytes largest, BufferMode mode, bool in_place, core::Bytes cache,
              comm::Registration registration = comm::Registration::none);
 
-  /// Bytes such a pool takes.
+  /// The memory that such a pool needs.
   [[nodiscard]] static core::Bytes footprint(core::Bytes largest, BufferMode mode, core::Bytes cache);
 
-  /// Collective: registers this with a group that supports it, once, while the pool lives; the group must outlive it.
-  /// Throws core::Error (system) if the group refuses.
+  /// Collective: registers the pool with a group that supports it, once, while the pool lives; the group must outlive
+  /// it. Throws core::Error (system) if the group refuses.
   void register_with(comm::DeviceGroup& group);
 
-  /// The buffers of `call`: always the same, except with BufferMode::cold: then the copy used longest ago, of enough
-  /// copies to exceed twice the last-level cache.
+  /// The buffers of `call`: always the same, except with BufferMode::cold. Then it is the least recently used copy, and
+  /// there are enough copies to exceed twice the last-level cache.
   [[nodiscard]] CallBuffers next(const comm::Call& call, int rank, int n_ranks);
-  /// Two separate buffers of the call's whole size, rotated likewise, for the copy probe.
+  /// Two separate buffers of the call's whole size, also in rotation, for the copy probe.
   [[nodiscard]] CallBuffers next_pair(std::size_t bytes);
 
   [[nodiscard]] core::Bytes cache() const noexcept { return cache_; }

@@ -9,7 +9,7 @@ namespace kernel = runtime::kernel;
 
 namespace {
 
-// For any type: the period is a number of elements that fills whole packs.
+// The period is a number of elements that fills whole packs for any type.
 std::size_t tile_bytes(core::Bytes largest) {
   return kernel::packed_bytes(TestData::period * kernel::bytes_of_pack, largest.value);
 }
@@ -65,7 +65,7 @@ void Checker::flip_bit(runtime::DeviceSpan<std::byte> output, std::size_t at) {
   stream_.wait();
 }
 
-// Data sent before has been read, because everybody waits.
+// Data sent earlier have been read, because all members wait.
 runtime::DeviceSpan<const std::byte> Checker::send(std::span<const std::byte> tile,
                                                    runtime::DeviceSpan<const std::byte> where) {
   const std::size_t n_bytes = kernel::packed_bytes(tile.size(), where.size());

@@ -1,5 +1,5 @@
-// Writes and checks test data where the vectors are: by the host, or by kernels of a device.
-// Invariant: both find the same; each member returns when it is done, so timings contain none of it.
+// Writes and checks test data in the memory of the vectors: by the host, or by kernels of a device.
+// Invariant: both give the same result; each member returns when it is done, so timings contain none of it.
 // Used by the measuring loop.
 #pragma once
 
@@ -19,15 +19,15 @@ class Checker {
   /// For the vectors of one call.
   explicit Checker(const comm::Call& call);
 
-  /// Device memory that this takes for calls of up to `largest`.
+  /// The device memory that this needs for calls of up to `largest`.
   [[nodiscard]] static core::Bytes footprint(core::Bytes largest);
 
-  // As TestData's.
+  // As in TestData.
   void fill(runtime::DeviceSpan<std::byte> input, const TestData& data);
   void poison(runtime::DeviceSpan<std::byte> output, const TestData& data);
   [[nodiscard]] Mismatch check(runtime::DeviceSpan<const std::byte> output, const TestData& data);
 
-  /// The lowest of the byte.
+  /// Flips the lowest bit of the byte.
   void flip_bit(runtime::DeviceSpan<std::byte> output, std::size_t at);
 
  private:
@@ -37,7 +37,7 @@ class Checker {
 
   bool is_on_host_ = runtime::is_host_the_device();
   std::size_t element_size_;
-  // Buffers of the device, and for transfers; all empty if the host is the device.
+  // Buffers of the device, and for transfers; empty if the host is the device.
   runtime::Buffer tile_, partials_, result_;
   runtime::Buffer tile_here_, result_here_;
   runtime::Stream stream_{};

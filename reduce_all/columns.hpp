@@ -12,7 +12,7 @@
 
 namespace lockstep::reduce_all {
 
-/// Nothing if the sample does not support the figure, or it was not measured.
+/// Nothing if the sample does not support the figure, or if it was not measured.
 using Value = std::variant<std::monostate, bool, std::uint64_t, double, std::string_view>;
 
 struct Column {

@@ -14,7 +14,8 @@ namespace {
 constexpr core::Bytes header_read{64 << 10};
 constexpr std::size_t n_readings = 31;
 
-// As long as the inputs and outputs of all ranks fit into the last-level cache; beyond that copying is the limit.
+// As long as the inputs and outputs of all ranks fit into the last-level cache; for larger vectors, copying is the
+// limit.
 core::Bytes readable(int n_ranks) {
   const std::uint64_t share = runtime::last_level_cache().value / (2 * static_cast<std::uint64_t>(n_ranks));
   return {std::clamp(share, std::uint64_t{256} << 10, std::uint64_t{8} << 20) / 4096 * 4096};

@@ -1,5 +1,5 @@
-// Watches the distance between the ranks' cores, which the host of a virtual machine moves during a run.
-// Invariant: all ranks learn the same; a change counts only if a second look confirms it.
+// Watches the distance between the ranks' cores, which the host of a virtual machine changes during a run.
+// Invariant: all ranks get the same result; a change counts only if a second look confirms it.
 // Used by run (header), the sweep (rows measured while cores moved are measured again) and the limit.
 #pragma once
 
@@ -26,8 +26,8 @@ struct CoreReach {
   double read_GBps = 0;  ///< of the slowest rank
 };
 
-/// A larger factor is another distance. Cores of one cache, of two caches and of two sockets differ by 2 and more,
-/// repeated looks at cores that stay by a few percent.
+/// A larger factor means another distance. Cores of one cache, of two caches and of two sockets differ by 2 and more;
+/// repeated looks at cores that stay differ by a few percent.
 inline constexpr double another_distance = 1.5;
 
 /// All members are collective, except those marked local.
@@ -44,12 +44,13 @@ class CoreWatch {
   [[nodiscard]] const char* why_off() const noexcept { return why_off_; }
   /// Local: the probe for reading what another rank wrote. Null unless it is on.
   [[nodiscard]] comm::CoreProbe& probe() { return *probe_; }
-  /// Local: the maximum that one rank writes and another reads.
+  /// Local: the most that one rank writes and another reads.
   [[nodiscard]] core::Bytes largest_read() const noexcept { return largest_read_; }
 
   /// Looks, and takes the result as the reference distance.
   void settle();
-  /// Looks again: true on all ranks if the distance of a pair has changed since settle(); from then on without looking.
+  /// Looks again: returns true on all ranks if the distance of a pair has changed since settle(); then always true,
+  /// without looking.
   bool have_moved();
 
   /// Local: whether have_moved() was true since settle().
@@ -57,7 +58,7 @@ class CoreWatch {
   /// For rank 0 only. Nothing unless it is on.
   [[nodiscard]] std::optional<CoreReach> reach();
 
-  /// At settle(), at the last look, and the shortest of each pair since settle(); for rank 0 only.
+  /// The distance at settle(), at the last look, and the shortest of each pair since settle(); for rank 0 only.
   [[nodiscard]] CoreDistance at_first() const;
   [[nodiscard]] CoreDistance at_last() const;
   [[nodiscard]] CoreDistance shortest() const;
@@ -73,7 +74,7 @@ class CoreWatch {
   std::optional<comm::CoreProbe> probe_;
   const char* why_off_ = "";
   bool has_moved_ = false;
-  // Round trips of this rank's pair; 0 if it leads none.
+  // Round trips of this rank's pair; 0 if it does not lead one.
   double first_ns_ = 0;
   double last_ns_ = 0;
   double shortest_ns_ = 0;

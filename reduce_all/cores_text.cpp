@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t most_ranges = 4;
 
-// Consecutive calls with one distance, by their first rows.
+// Consecutive calls with the same distance, by their first rows.
 struct Range {
   const Row* first;
   const Row* last;
@@ -18,7 +18,7 @@ struct Range {
 
 bool is_same_distance(double a, double b) { return a < b * another_distance && b < a * another_distance; }
 
-// The first row of every call that was measured with a distance known, in the order of measuring.
+// The first row of every call that was measured with a known distance, in the order of measuring.
 std::vector<const Row*> calls_of(std::span<const Row> rows, bool has_changed) {
   std::vector<const Row*> calls;
   const Row* previous = nullptr;

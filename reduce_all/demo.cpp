@@ -13,7 +13,7 @@ namespace {
 
 using Vector = std::array<double, 4>;  // exact for any number of ranks
 
-// One line of every rank, in rank order.
+// Prints one line of every rank, in rank order.
 void print_all(const runtime::Communicator& world, const std::string& mine) {
   for (const std::string& line : world.gather(mine)) core::print(line + "\n");
 }

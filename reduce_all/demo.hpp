@@ -12,9 +12,9 @@
 
 namespace lockstep::reduce_all {
 
-/// Collective: prints every rank's hello, its vector before and after, in rank order, and whether the sum is right;
-/// with an algorithm made for this arrangement of ranks, if one takes part, else the first that supports it. True on
-/// all ranks if the sum is right on all.
+/// Collective: prints every rank's hello, its vector before and after, in rank order, and whether the sum is right.
+/// Uses an algorithm made for this arrangement of ranks, if one takes part, else the first that supports it. Returns
+/// true on all ranks if the sum is right on all.
 [[nodiscard]] bool run_demo(const runtime::Communicator& world, const runtime::Topology& topology,
                             comm::Transport& transport, const std::vector<Participant>& participants);
 

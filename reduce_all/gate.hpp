@@ -26,7 +26,7 @@ class Gate {
  private:
   std::vector<report::Results> before_;
   double tolerance_;
-  std::string junit_path_;  ///< empty: none is asked for
+  std::string junit_path_;  ///< empty: not requested
 };
 
 /// Compares the files of --now with those of --baseline, like the gate; returns the exit code. Throws core::Error

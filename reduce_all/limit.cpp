@@ -16,7 +16,7 @@ class CopyPlan final : public comm::Plan {
   explicit CopyPlan(CopyKind kind) : kind_{kind} {}
 
   void bind(std::span<const std::byte> input, std::span<std::byte> output) override {
-    core::require(input.size() == output.size(), "a copy has equal sides");
+    core::require(input.size() == output.size(), "source and target of a copy have the same size");
     input_ = input;
     output_ = output;
   }

@@ -15,7 +15,7 @@
 
 namespace lockstep::reduce_all {
 
-/// How the probe copies; the faster one counts.
+/// How the probe copies; the faster kind counts.
 enum class CopyKind { cached, streaming };
 
 /// A plan without communication: copies input to output, both of the call's whole size.
@@ -29,30 +29,30 @@ enum class CopyKind { cached, streaming };
 /// the result.
 [[nodiscard]] core::Bytes bytes_from_others(const comm::Call& call, int n_ranks);
 
-/// Bytes to read in that measurement: at least 64 KiB, or the clock and the first line would dominate. 0 if it is more
-/// than `room`: data that leaves the caches comes from memory, and then copying is the limit.
+/// Bytes to read in that measurement: at least 64 KiB, because otherwise the clock and the first line dominate. 0 if it
+/// exceeds `room`: data that leaves the caches comes from memory, and then copying is the limit.
 [[nodiscard]] core::Bytes bytes_to_read(const comm::Call& call, int n_ranks, core::Bytes room);
 
 /// Bytes that the links of a GPU must carry in one direction, for the same reason: bytes_from_others(). If switches
 /// reduce, an all_reduce sends the vector once: every contribution goes out, and all sums come in.
 [[nodiscard]] core::Bytes bytes_over_links(const comm::Call& call, int n_ranks, bool switches_add);
 
-/// Bytes to exchange in that measurement: bytes_from_others(), but at least 4 MiB, or the launch would dominate, and at
-/// most 64 MiB, which is enough; a multiple of comm::exchange_alignment.
+/// Bytes to exchange in that measurement: bytes_from_others(), but at least 4 MiB, because otherwise the launch
+/// dominates, and at most 64 MiB, which is enough; a multiple of comm::exchange_alignment.
 [[nodiscard]] core::Bytes bytes_to_exchange(const comm::Call& call, int n_ranks);
 
-/// The most of any call.
+/// The maximum over all calls.
 [[nodiscard]] core::Bytes largest_exchange(std::span<const comm::Call> calls, int n_ranks);
 
 /// Measurements for the limit at one size, all ranks at once.
 struct LimitTimes {
   core::Seconds copying{};  ///< the call's whole size
-  core::Seconds one_way{};  ///< a line, between the cores farthest apart; the next three are 0 where nothing is read
+  core::Seconds one_way{};  ///< a line, between the cores farthest apart; the next three are 0 if nothing is read
   core::Seconds reading{};
   core::Bytes read{};
-  core::Seconds exchanging{};  ///< so many bytes with other GPUs; 0 where that is not measured
+  core::Seconds exchanging{};  ///< this many bytes with other GPUs; 0 if that is not measured
   core::Bytes exchanged{};
-  bool switches_add = false;  ///< on their way
+  bool switches_add = false;  ///< in transit
 };
 
 /// Enumerators equal the words of the result files.
@@ -67,7 +67,7 @@ struct Limit {
 /// The slowest of all. Copying: all_reduce reads and writes the whole vector on every rank; reduce_scatter and
 /// all_gather read or write only 1/P of it: (1 + 1/P) / 2 of that time. Cores: reading from others; for less than was
 /// read, interpolated between the time of a line and that of the reading. Links: exchanging what they must carry, in
-/// proportion to what was exchanged.
+/// proportion to the exchanged bytes.
 [[nodiscard]] Limit find_limit(const comm::Call& call, const LimitTimes& times, int n_ranks);
 
 }  // namespace lockstep::reduce_all

@@ -22,7 +22,7 @@ struct SlowestCopy {
   int rank = 0;
 };
 
-// Collective; for rank 0 only. The median of each rank, without the first copy.
+// Collective; for rank 0 only. Returns the median of each rank, without the first copy.
 template <class Copy>
 SlowestCopy time_copies(const runtime::Communicator& world, runtime::Stream& stream, const Copy& copy) {
   std::array<double, 1 + n_copies_to_host> seconds{};

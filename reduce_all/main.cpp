@@ -22,7 +22,7 @@ namespace {
 
 using namespace lockstep;
 
-// Everything that needs no MPI without a launcher: texts, bad arguments, starting ranks. Nothing if MPI is needed.
+// Does what needs no MPI without a launcher: texts, bad arguments, starting ranks. Returns nothing if MPI is needed.
 std::optional<int> run_without_mpi(const reduce_all::CommandLine& line, int argc, char** argv) {
   if (line.error) {
     core::log_error(line.error->what());

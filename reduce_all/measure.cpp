@@ -11,7 +11,7 @@ namespace lockstep::reduce_all {
 namespace {
 
 constexpr double short_operation = 10e-6;
-// Long enough that the spread with which ranks leave a barrier, some 0.2 us, is below 1 % of a block.
+// Long enough that the spread with which ranks leave a barrier, about 0.2 us, is below 1 % of a block.
 constexpr double block_seconds = 50e-6;
 constexpr int most_runs_on_device = 20;  // as many as nccl-tests' --iters
 constexpr double row_seconds = 0.15;
@@ -21,8 +21,8 @@ constexpr double fewest_samples = 8;
 constexpr double fewest_once_spent = 3;  // of --max-time: a median still
 constexpr double most_samples = 1000;
 
-// Blocks are for runs below 10 us; on a device, where the host waits for a whole block, for all runs, so that all times
-// are of one kind: long runs need smaller blocks, because waiting is a smaller part of them.
+// Blocks are for runs below 10 us. On a device, where the host waits for a whole block, they are for all runs, so that
+// all times are of one kind. Long runs need smaller blocks, because waiting is a smaller part of them.
 int runs_per_block(double estimate) {
   const double seconds = std::max(estimate, 1e-9);
   if (!runtime::is_host_the_device())
@@ -34,7 +34,7 @@ int runs_per_block(double estimate) {
 }  // namespace
 
 Pace choose_pace(const Options& options, double estimate, double barrier) {
-  // Dirty and cold buffers are prepared before every run, so runs cannot follow one another.
+  // Dirty and cold buffers are prepared before every run, so runs cannot follow one another directly.
   const bool in_blocks = options.buffers == BufferMode::hot;
   Pace pace{.block = in_blocks ? runs_per_block(estimate) : 1, .n_samples = options.iterations};
   if (pace.n_samples == 0)
@@ -103,7 +103,7 @@ void Meter::warm_up(Contender& contender, const IsOver& is_over) {
   if (is_checked) run_checked(contender);
   checker_.fill(bind_next(contender).input, data_[0]);
   contender.estimate = std::numeric_limits<double>::infinity();
-  // At least one run, for the estimate, even if no warm-up is asked for.
+  // At least one run, for the estimate, even without a requested warm-up.
   const int n_runs = std::max(1, options_.warmup_iterations - (is_checked ? 1 : 0));
   double waited = 0;
   contender.runner->make_ready(1);
@@ -148,8 +148,8 @@ void Meter::run_batch(Contender& contender, int n_samples) {
   if (contender.role == Role::algorithm) time_on_device(contender, n_samples);
 }
 
-// A few more calls, between two events each, so that the events do not affect the times of the host's clock. Such a
-// call follows others in the same buffers, which are then neither cold nor dirty.
+// Measures a few more calls, between two events each, so that the events do not affect times by the host's clock. Such
+// a call follows others in the same buffers, which are then neither cold nor dirty.
 void Meter::time_on_device(Contender& contender, int n_samples) {
   if (options_.buffers != BufferMode::hot) return;
   constexpr int host_samples_per_sample = 4;

@@ -27,11 +27,11 @@ struct Pace {
   int n_samples = 0;  ///< in all rounds together
 };
 
-/// What a contender is measured for.
+/// The purpose of measuring a contender.
 enum class Role {
   algorithm,
   copying,     ///< the limit's: between two buffers of the call's whole size
-  reading,     ///< the limit's: what prepare() has made ready
+  reading,     ///< the limit's: what prepare() has prepared
   exchanging,  ///< the limit's: with other GPUs, in buffers of its own
 };
 
@@ -45,14 +45,14 @@ struct Contender {
   double estimate = 0;  ///< seconds per run on this rank, from the warm-up
   double barrier = 0;   ///< seconds per sample that go to the barrier before it, from the warm-up
   double spent = 0;     ///< seconds its timed samples took on this rank, all waiting included
-  int n_done = 0;       ///< of the pace's samples: taken, or given up for want of time
+  int n_done = 0;       ///< of the pace's samples: taken, or dropped for lack of time
   int n_checks = 0;
   std::vector<double> samples{};            ///< seconds per run on this rank
-  std::vector<double> samples_on_device{};  ///< by its clock; none where the host is the device
+  std::vector<double> samples_on_device{};  ///< by its clock; none if the host is the device
   Mismatch mismatch{};                      ///< over all checked runs on this rank
 };
 
-/// Collective: whether the run is to end; the same answer on all ranks.
+/// Collective: whether the run must end; the same on all ranks.
 using IsOver = std::function<bool()>;
 
 /// Times contenders of one call. All members are collective: every rank calls them in the same order.
@@ -61,11 +61,11 @@ class Meter {
   Meter(const Options& options, const runtime::Communicator& world, Progress& progress, BufferPool& pool,
         const comm::Call& call);
 
-  /// Warm-up runs, the first of them checked, fewer if the run is over; leaves an estimate.
+  /// Makes warm-up runs, the first of them checked, fewer if the run is over; sets an estimate.
   void warm_up(Contender& contender, const IsOver& is_over);
-  /// Refines the estimate of an operation so short that one run says little, by `block` runs.
+  /// Refines the estimate of an operation that is too short for one run, by `block` runs.
   void calibrate(Contender& contender, int block);
-  /// `n_samples` timed samples.
+  /// Takes `n_samples` timed samples.
   void run_batch(Contender& contender, int n_samples);
   void run_checked(Contender& contender);
 
@@ -84,9 +84,9 @@ class Meter {
   Checker checker_;
 };
 
-/// Rank 0's decision from its estimate: blocks of at least 50 us for operations under 10 us, or on a device of 20 runs,
-/// or fewer if 8 such blocks exceed 0.15 s; and the requested number of samples or, by default, as many as fit into
-/// 0.15 s, from 8 to 1000.
+/// Rank 0's decision from its estimate. Blocks take at least 50 us for operations under 10 us, or have 20 runs on a
+/// device; fewer runs if 8 such blocks exceed 0.15 s. The number of samples is the requested one or, by default, as
+/// many as fit into 0.15 s, from 8 to 1000.
 [[nodiscard]] Pace choose_pace(const Options& options, double estimate_seconds, double barrier_seconds = 0);
 
 /// Rank 0's decision on the length of the next batch: an eighth of the row, or what takes 0.1 s if that is less, so

@@ -25,7 +25,7 @@ constexpr int most_iterations = 10'000'000;  // of a row, kept by every rank
 constexpr std::array all_buffer_modes{BufferMode::hot, BufferMode::dirty, BufferMode::cold};
 constexpr std::array all_syncs{Sync::barrier, Sync::none};
 
-// "a,b" as {"a", "b"}; empty words stay, to be refused by the parser of the word.
+// Splits "a,b" into {"a", "b"}; keeps empty words, which the parser of words refuses.
 std::vector<std::string> split_list(const std::string& text) {
   std::vector<std::string> words;
   std::size_t begin = 0;
@@ -36,7 +36,7 @@ std::vector<std::string> split_list(const std::string& text) {
   return words;
 }
 
-// Every distinct value of a comma list, in the order given.
+// Returns every distinct value of a comma list, in the given order.
 template <class ParseWord>
 auto parse_list(const std::string& text, ParseWord parse_word) {
   std::vector<decltype(parse_word(text))> values;
@@ -47,7 +47,7 @@ auto parse_list(const std::string& text, ParseWord parse_word) {
   return values;
 }
 
-// "all", or a list with it.
+// Whether the text is "all", or a list that contains it.
 bool is_all(const std::string& text) {
   const std::vector<std::string> words = split_list(text);
   return std::find(words.begin(), words.end(), "all") != words.end();
@@ -64,7 +64,7 @@ std::string parse_path(const std::string& word) {
       {.what = "a file name is empty", .where = "--baseline, --now", .expected = "FILE or FILE,FILE,...", .fix = ""});
 }
 
-// "5" and "5%" as 0.05.
+// Reads "5" and "5%" as 0.05.
 double parse_percent(const std::string& text) {
   const std::string number = text.ends_with('%') ? text.substr(0, text.size() - 1) : text;
   return core::parse_number(number, "--tolerance", 0.0, 1000.0, "percent from 0 to 1000, such as 5") / 100;
@@ -77,7 +77,7 @@ std::string parse_algorithm(const std::string& word) {
   core::fail_unknown("algorithm", word, "--algorithm", names);
 }
 
-// Also as nccl-tests counts them.
+// Also accepts nccl-tests' numbers.
 comm::Registration parse_registration(const std::string& word) {
   for (std::size_t i = 0; i < comm::all_registrations.size(); ++i)
     if (word == std::to_string(i)) return comm::all_registrations[i];
@@ -103,7 +103,7 @@ void parse_ops(const std::string& text, Options& options) {
 /// A flag of nccl-tests that is accepted only with the value that reduce_all always uses.
 struct Borrowed {
   std::string_view flag;
-  std::string_view fitting;  ///< values that ask for what is always done
+  std::string_view fitting;  ///< values that request what is always done
   std::string_view expected;
   std::string_view fix;
 };
@@ -222,7 +222,7 @@ bool is_same_file(const std::string& one, const std::string& other) {
   return !one.empty() && !other.empty() && canonical(one) == canonical(other);
 }
 
-// Flags of what is measured, how, and what is reported of it.
+// Flags about what is measured, how, and what is reported.
 constexpr std::array of_measuring{"--min-bytes", "--max-bytes",  "--step-factor", "--step-bytes", "--dtype",
                                   "--op",        "--collective", "--in-place",    "--iterations", "--warmup-iterations",
                                   "--check",     "--buffers",    "--sync",        "--seed",       "--max-time",
@@ -248,7 +248,7 @@ void check_comparing(const core::Flags& flags) {
   for (const char* flag : {"--algorithm", "--nproc", "--ranks-per-node"}) check(flag);
 }
 
-// Each launch counts once, and stays as it is.
+// Each launch counts once, and unchanged.
 void check_compared(const Options& o) {
   std::vector<std::string> compared = o.baseline;
   compared.insert(compared.end(), o.now.begin(), o.now.end());

@@ -36,7 +36,7 @@ struct Options {
   core::Bytes min_bytes{8};
   core::Bytes max_bytes{std::uint64_t{64} << 20};
   double step_factor = 2;
-  std::optional<core::Bytes> step_bytes;  ///< set: sizes grow by this and not by the factor
+  std::optional<core::Bytes> step_bytes;  ///< set: sizes grow by this instead of by the factor
   std::vector<core::DType> dtype{core::DType::float32};
   bool is_every_dtype = false;  ///< `-d all`: sizes are rounded up to elements instead of refused
   std::vector<comm::ReduceOp> op{comm::ReduceOp::sum};
@@ -44,7 +44,7 @@ struct Options {
   std::vector<std::string> algorithm;  ///< empty: all that apply
   bool in_place = false;
 
-  int iterations = 0;  ///< samples per row; 0: as many as the time per row allows
+  int iterations = 0;  ///< samples per row; 0: as many as fit the time per row
   int warmup_iterations = 5;
   int check = 4;  ///< checked iterations per row; 0: none
   BufferMode buffers = BufferMode::hot;
@@ -54,11 +54,11 @@ struct Options {
   core::Seconds timeout{60};  ///< of the stall watchdog; 0: off
 
   int nproc = 0;         ///< 0: not given
-  bool verbose = false;  ///< with nproc: the launcher's own messages as well
+  bool verbose = false;  ///< with nproc: prints the launcher's own messages, too
   int expect_ranks = 0;  ///< 0: not given
   runtime::DeviceRequest device{};
-  bool graph = false;                                          ///< devices' calls are recorded and replayed
-  comm::Registration registration = comm::Registration::none;  ///< --register: NCCL knows the vectors before
+  bool graph = false;                                          ///< calls on devices are recorded and replayed
+  comm::Registration registration = comm::Registration::none;  ///< --register: NCCL knows the vectors in advance
   int ranks_per_node = 0;
   std::string json;
   std::string csv;
@@ -66,7 +66,7 @@ struct Options {
   int visits = 0;  ///< of every size after the table, for comparisons; 10 with json or baseline unless given
   bool verdict = false;
   std::vector<std::string> baseline;  ///< result files of launches before
-  std::vector<std::string> now;       ///< those of launches since, to be compared instead of measuring
+  std::vector<std::string> now;       ///< those of later launches, compared instead of measuring
   double tolerance = 0.05;            ///< of the baseline's time
   std::string junit;
   std::shared_ptr<runtime::Drill> drill;  ///< of --inject; else null
@@ -74,7 +74,7 @@ struct Options {
   std::vector<std::string> arguments;  ///< as typed, without the program's name
 };
 
-/// Either the options and the calls that they ask for, in order, or the first error in them.
+/// Either the options and the calls that they request, in order, or the first error in them.
 struct CommandLine {
   Options options;
   std::vector<comm::Call> calls;

@@ -21,7 +21,7 @@ struct Participant {
 
   [[nodiscard]] bool is_auto() const noexcept { return algorithm == nullptr; }
   [[nodiscard]] std::string_view name() const noexcept { return is_auto() ? auto_name : algorithm->name; }
-  /// What it runs for `call` over these ranks with such devices.
+  /// The algorithm that it runs for `call` over these ranks with such devices.
   [[nodiscard]] const comm::Algorithm& runs(const comm::Call& call, const comm::Transport& transport,
                                             comm::Devices devices = comm::Devices::none) const;
 };

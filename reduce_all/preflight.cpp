@@ -19,8 +19,9 @@ constexpr std::string_view sanitizers = LOCKSTEP_SANITIZE;
 
 constexpr std::uint64_t line = 64;  // of a cache
 
-// Memory of a rank, on its node, for vectors of up to `largest`: two of them, unless they are a device's. The plans of
-// all algorithms exist together; their scratch is up to three vectors, including what passes through the host.
+// The memory of a rank, on its node, for vectors of up to `largest`: two of them, unless they are on a device. The
+// plans of all algorithms exist together; their scratch takes up to three vectors, including data that passes through
+// the host.
 core::Bytes footprint(core::Bytes largest, BufferMode mode) {
   const core::Bytes pool = runtime::is_host_the_device()
                                ? BufferPool::footprint(largest, mode, runtime::last_level_cache())
@@ -29,19 +30,19 @@ core::Bytes footprint(core::Bytes largest, BufferMode mode) {
 }
 int n_vectors() { return runtime::is_host_the_device() ? 5 : 3; }
 
-// Memory of a rank for the times of a size: its own, and for finding and sorting the slowest rank's.
+// The memory of a rank for the times of a size: its own, and for finding and sorting the slowest rank's.
 core::Bytes samples_footprint(const Options& options, std::size_t n_participants) {
   const auto n_samples = static_cast<std::uint64_t>(options.iterations);
   return {n_samples * sizeof(double) * (n_participants + 3 + 3)};  // 3: the limit's
 }
 
-// The size of a vector whose footprint is `per_rank`; 0 if not even an empty one fits.
+// The size of a vector whose footprint is `per_rank`; 0 if even an empty one does not fit.
 core::Bytes largest_fitting(core::Bytes per_rank, BufferMode mode) {
   const core::Bytes fixed = footprint({}, mode);
   return {per_rank > fixed ? (per_rank.value - fixed.value) / static_cast<std::uint64_t>(n_vectors()) : 0};
 }
 
-// Memory of a device for vectors of up to `largest`.
+// The memory of a device for vectors of up to `largest`.
 core::Bytes device_footprint(core::Bytes largest, BufferMode mode, core::Bytes cache) {
   return {BufferPool::footprint(largest, mode, cache).value + Checker::footprint(largest).value};
 }
@@ -62,13 +63,13 @@ std::string readable(core::Bytes size) {
   return core::format_bytes({(((size.value - 1) >> exponent) + 1) << exponent});
 }
 
-// As -e takes it, rounded down to whole cache lines, as buffers are.
+// As -e accepts it, rounded down to whole cache lines, like buffers.
 std::string size_word(core::Bytes size) {
   if (size.value >> 20 > 0) return fmt::format("{}M", size.value >> 20);
   return size.value >> 10 > 0 ? fmt::format("{}K", size.value >> 10) : fmt::format("{}", size.value / line * line);
 }
 
-// `instead`: what else makes room.
+// `instead`: another way to make room.
 std::string use_at_most(core::Bytes size, const Options& options, const std::string& instead) {
   if (size.value < line) return instead;
   const bool is_below_all = size < options.min_bytes;

@@ -1,4 +1,4 @@
-// Everything that can be found to be wrong before the first measurement.
+// Everything that can be found wrong before the first measurement.
 // Invariant: each check gives every rank an answer without hanging; it throws usage errors.
 // Used by run, which lets the ranks agree on the first complaint.
 #pragma once
@@ -29,16 +29,16 @@ void check_memory(const Options& options, core::Bytes largest, const runtime::To
 void check_device_memory(const Options& options, core::Bytes largest, core::Bytes exchanged,
                          const runtime::DeviceChoice& device, int n_local_ranks);
 
-/// At rank 0: what makes the numbers doubtful: placement, a debug build, sanitizers.
+/// At rank 0: reasons to doubt the numbers: placement, a debug build, sanitizers.
 [[nodiscard]] std::vector<std::string> find_warnings(const runtime::Topology& topology,
                                                      const runtime::DeviceChoice& device,
                                                      const comm::AllConnections& connections);
 
-/// The reference of the table's percentages; `reads_from_others`: what ranks of one node read from other cores counts,
-/// too.
+/// The reference of the table's percentages; `reads_from_others`: reading from other cores also counts, for ranks of
+/// one node.
 [[nodiscard]] std::string describe_limit(const Options& options, const runtime::Topology& topology,
                                          bool reads_from_others);
-/// Likewise for vectors in GPU memory; `has_links`: several GPUs, over whose links ranks exchange what they need.
+/// The same for vectors in GPU memory; `has_links`: several GPUs, whose links carry exchanges between ranks.
 [[nodiscard]] std::string describe_limit_of_devices(const Options& options, const runtime::Topology& topology,
                                                     bool has_links);
 

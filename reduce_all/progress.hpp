@@ -25,7 +25,7 @@ class Progress {
   void beat() noexcept { watchdog_.beat(); }
   /// The last lines on stdout if a stall or a signal ends this process during a call.
   void set_last_words(std::string words) { watchdog_.set_last_words(std::move(words)); }
-  /// Takes them back: empty if they are out.
+  /// Takes them back; empty if they were already printed.
   [[nodiscard]] std::string withdraw_last_words() { return watchdog_.withdraw_last_words(); }
   [[nodiscard]] std::optional<std::size_t> take_wrong(std::size_t n_elements) {
     return drill_ != nullptr ? drill_->take_wrong(n_elements) : std::nullopt;

@@ -1,6 +1,6 @@
 // The effect of --register and --graph: whether vectors are registered with NCCL before its calls, and calls are
 // replayed.
-// Invariant: all NCCL rows of a run have the same, limited by the row that supports least.
+// Invariant: the same for all NCCL rows of a run, limited by the row that supports least.
 // Used by run.
 #pragma once
 

@@ -10,7 +10,7 @@
 namespace lockstep::reduce_all {
 namespace {
 
-// Time between two writes of the files, which are long with many ranks or samples.
+// Time between two writes of the files, which are long for many ranks or samples.
 constexpr double least_wait_s = 1;
 
 void replace(const std::string& path, const std::string& content) try {
@@ -35,7 +35,7 @@ void Report::begin(const BenchmarkInfo& info) {
   if (has_document_) json_meta_ = json_meta(info);
   csv_text_ = csv_header();
   core::print(text_header(info));
-  write_files(false);  // so that no file of an earlier run is taken for this one's, whatever happens
+  write_files(false);  // so that a file of an earlier run is never taken for this run's
 }
 
 void Report::add(const std::vector<Row>& rows_of_one_call) {

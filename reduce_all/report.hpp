@@ -21,17 +21,17 @@
 
 namespace lockstep::reduce_all {
 
-/// What is known before the first number.
+/// What is known before the first measurement.
 struct BenchmarkInfo {
   Options options;
   runtime::Environment environment;
   runtime::Topology topology;
   std::vector<std::string> algorithms{};
-  std::string chosen{};               ///< what `auto` runs; empty if it does not take part
-  std::vector<std::string> warnings;  ///< what makes the numbers doubtful
-  std::string limit;                  ///< what the percentages refer to
+  std::string chosen{};               ///< the algorithm that `auto` runs; empty if it does not take part
+  std::vector<std::string> warnings;  ///< reasons to doubt the numbers
+  std::string limit;                  ///< the reference of the percentages
   std::optional<CoreReach> cores;     ///< nothing if that is not measured
-  std::string why_no_cores;           ///< then the reason; empty for one rank
+  std::string why_no_cores;           ///< the reason, if so; empty for one rank
   int simulated_nodes = 0;            ///< by --ranks-per-node; 0: the nodes are real
   runtime::DeviceChoice device{};
   std::optional<HostLink> host_link{};  ///< nothing for the host, or if there is no memory to measure it
@@ -52,11 +52,11 @@ struct WrongElement {
 
 /// How a run ended.
 struct Outcome {
-  bool is_complete = true;   ///< all that was asked for is measured
-  std::string cut_short_by;  ///< what ended it early, and what is missing; empty if nothing did
+  bool is_complete = true;   ///< everything requested is measured
+  std::string cut_short_by;  ///< why it ended early, and what is missing; empty if it did not
   int signal = 0;            ///< the signal that ended it, or 0
   std::uint64_t n_wrong = 0;
-  int n_repeated = 0;  ///< times a call was measured again, because cores moved
+  int n_repeated = 0;  ///< calls that were measured again, because cores moved
 };
 
 /// "interrupted (SIGINT)": the effect of a signal that ended a run.
@@ -88,7 +88,7 @@ class Report {
   void add(const std::vector<Row>& rows_of_one_call);
   void add_wrong(const WrongElement& wrong);
   void add_visits(std::span<const Visited> visited, bool in_place);
-  /// `is_closed`: the closing lines are out already.
+  /// `is_closed`: the closing lines are already printed.
   void end(const Outcome& outcome, bool is_closed);
   /// The present content of the JSON file, if there is one; after begin().
   [[nodiscard]] std::string document(bool is_complete) const;
@@ -101,7 +101,7 @@ class Report {
   void write_files(bool is_complete);
 
   std::vector<Row> rows_;
-  std::string json_path_;  ///< empty: none is asked for
+  std::string json_path_;  ///< empty: not requested
   bool has_document_;      ///< for the file, or to be compared
   std::string csv_path_;
   std::string json_meta_;

@@ -49,7 +49,7 @@ Json device(const BenchmarkInfo& info) {
           {"nccl_channels", info.connections.n_channels == 0 ? Json(nullptr) : Json(info.connections.n_channels)}};
 }
 
-// But for the placement.
+// Without the placement.
 Json meta(const BenchmarkInfo& info, const Json& places) {
   const Options& o = info.options;
   Json meta{{"started", info.environment.time},
@@ -72,7 +72,7 @@ Json meta(const BenchmarkInfo& info, const Json& places) {
 
 }  // namespace
 
-// A line for each rank, as there may be thousands.
+// Writes a line for each rank, because there may be thousands.
 std::string json_meta(const BenchmarkInfo& info) {
   const Json places = metrics::to_json(info.topology);
   std::string text = metrics::dump(meta(info, places), 2);
@@ -108,7 +108,7 @@ std::string json_visits(std::span<const Visited> visited, bool in_place) {
   return text;
 }
 
-// The frame is written by hand, because rows are turned into text once, when they arrive, and not again at every size.
+// Writes the frame by hand, because rows become text once, when they arrive, and not again at every size.
 std::string json_document(const std::string& meta, const std::string& rows, bool is_complete, const std::string& visits,
                           const std::string& comparison) {
   std::string text = fmt::format(

@@ -36,7 +36,7 @@ core::Table make_table(bool is_on_host) {
       "# "};
 }
 
-// These times do not deserve more than four digits.
+// These times are not precise to more than four digits.
 std::string microseconds(double us) {
   if (us < 10) return fmt::format("{:.3f}", us);
   if (us < 100) return fmt::format("{:.2f}", us);
@@ -78,7 +78,7 @@ std::vector<std::string> librarys_own(const BenchmarkInfo& info) {
   return names;
 }
 
-// 16-bit floats are combined by our code on the host.
+// Our code combines 16-bit floats on the host.
 bool may_differ_in_nan(const BenchmarkInfo& info) {
   const auto has = [](const auto& all, std::initializer_list<std::ranges::range_value_t<decltype(all)>> any) {
     return std::ranges::find_first_of(all, any) != all.end();

@@ -8,7 +8,7 @@
 namespace lockstep::reduce_all {
 namespace {
 
-// Algorithms of the host and libraries have their result in place; `staged` copies it to the host and back.
+// Host algorithms and libraries have their result in place; `staged` copies it to the host and back.
 bool moves_nothing(const Measured& m) {
   if (m.n_ranks > 1 || !m.in_place) return false;
   const comm::Algorithm* const algorithm = comm::find_algorithm(m.chosen.value_or(m.algorithm));

@@ -25,7 +25,7 @@ struct Row {
   std::string algorithm;
   std::string collective;
   bool in_place = false;
-  bool moves_nothing = false;    ///< one rank in place, but by way of the host: rates mean nothing; not in result files
+  bool moves_nothing = false;    ///< one rank in place, but via the host: rates are meaningless; not in result files
   std::uint64_t iterations = 0;  ///< timed samples
   double time_us_p50 = 0;
   std::optional<double> time_us_p50_low;
@@ -44,20 +44,20 @@ struct Row {
   /// Round trip of a cache line between neighbours farthest apart, before the row was measured and when it was done.
   std::optional<double> core_round_trip_ns_before;
   std::optional<double> core_round_trip_ns_after;
-  std::optional<bool> distance_changed;      ///< whether cores moved in between; nothing where that is not measured
+  std::optional<bool> distance_changed;      ///< whether cores moved in between; nothing if not measured
   std::optional<std::string> chosen;         ///< the algorithm that `auto` ran; nothing for others
   std::optional<double> device_time_us_p50;  ///< by the device's clock; nothing on the host
-  std::vector<double> samples_us;            ///< per iteration, maximum over ranks; empty unless asked for
+  std::vector<double> samples_us;            ///< per iteration, maximum over ranks; empty unless requested
 };
 
-/// Per iteration the slowest rank's time, and the rank that was slowest most often: the lowest of several.
+/// The slowest rank's time per iteration, and the rank that was slowest most often: the lowest of several.
 struct SlowestTimes {
   std::vector<double> seconds;
   int slowest_rank = 0;
 };
 
-/// busbw / algbw as nccl-tests defines it, so that figures compare: 2(P-1)/P, or (P-1)/P for the halves. 1 for one
-/// rank, where nothing travels and algbw is the copy bandwidth.
+/// busbw / algbw as defined by nccl-tests, so that figures compare: 2(P-1)/P, or (P-1)/P for the halves. 1 for one
+/// rank, which communicates nothing: its algbw is the copy bandwidth.
 [[nodiscard]] double bus_factor(comm::Collective collective, int n_ranks);
 
 /// The distance of the cores while a call was measured: the farthest neighbours of a node.
@@ -67,7 +67,7 @@ struct DistanceSeen {
   bool has_changed = false;
 };
 
-/// Rank 0's data on one contender once a call is measured.
+/// Rank 0's data about one contender after a call was measured.
 struct Measured {
   comm::Call call;
   std::string algorithm;
@@ -82,26 +82,25 @@ struct Measured {
   bool keep_samples = false;
 };
 
-/// As in result files: "none" for all_gather.
+/// The name in result files: "none" for all_gather.
 [[nodiscard]] std::string_view op_name(const comm::Call& call) noexcept;
 
 [[nodiscard]] Row make_row(const Measured& measured);
 
-/// The visits of one algorithm at one call, in the order they were made.
+/// The visits of one algorithm at one call, in order.
 struct Visited {
   comm::Call call;
   std::string algorithm;
   std::vector<double> time_us{};                            ///< median over the samples of the slowest rank's time
-  std::vector<std::optional<double>> core_round_trip_ns{};  ///< as in Row; nothing where it is not measured
+  std::vector<std::optional<double>> core_round_trip_ns{};  ///< as in Row; nothing if not measured
 };
 
 [[nodiscard]] bool is_same_call(const Row& a, const Row& b);
 
-/// Whether `row` is one of `auto`, and `rows` have that of the algorithm it ran: then it adds nothing.
+/// Whether `row` belongs to `auto`, and `rows` contain the algorithm that it ran: then it adds nothing.
 [[nodiscard]] bool is_repeated(const Row& row, std::span<const Row> rows);
 
-/// Whether `row` is the fastest of `rows` for its bytes, dtype and op; one with wrong elements or a repeated one never
-/// is.
+/// Whether `row` is the fastest of `rows` for its bytes, dtype and op; never one with wrong elements or a repeated one.
 [[nodiscard]] bool is_best(const Row& row, std::span<const Row> rows);
 
 }  // namespace lockstep::reduce_all

@@ -31,7 +31,7 @@
 namespace lockstep::reduce_all {
 namespace {
 
-// Rank 0.
+// On rank 0.
 BenchmarkInfo describe_run(const Job& job, const CoreWatch& cores, const std::optional<CoreReach>& reach,
                            const std::optional<HostLink>& host_link) {
   BenchmarkInfo info{
@@ -117,8 +117,8 @@ std::string blank_document(const Job& job) {
   return json_document(json_meta(info), "", false);
 }
 
-// Collective: the maximum over all ranks' devices, so that copies of cold buffers have the same offsets everywhere, as
-// registered memory requires.
+// Collective: returns the maximum over all ranks' devices, so that copies of cold buffers have the same offsets
+// everywhere, as registered memory requires.
 core::Bytes largest_cache(const runtime::Communicator& world, const runtime::DeviceChoice& device) {
   const std::vector<core::Bytes> all = runtime::gather_values(world, std::span{&device.gpu.cache, 1});
   return runtime::broadcast_value(world, all.empty() ? core::Bytes{} : *std::ranges::max_element(all));
@@ -148,7 +148,7 @@ int measure(const Job& job, Report* report, const Gate* gate) {
   return outcome.signal == 0 ? core::to_int(core::ExitCode::ok) : 128 + outcome.signal;
 }
 
-// Collective: through the libraries of the rows that have one.
+// Collective: connects through the libraries of the rows that have one.
 void connect_devices(Job& job) {
   const std::vector<comm::DeviceGroup*> libraries = libraries_of(job);
   if (!libraries.empty())
@@ -158,7 +158,7 @@ void connect_devices(Job& job) {
   job.graph = find_graph(job);
 }
 
-// Collective: rank 0's answer for all.
+// Collective: all ranks get rank 0's result.
 int compare_alone(const runtime::Session& session, const Options& options) {
   core::ExitCode answer = core::ExitCode::ok;
   const auto complaint = core::complaint_of([&] {
@@ -175,7 +175,7 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
   const runtime::Communicator& world = session.world();
   const Options& options = line.options;
   if (const auto alone = runtime::find_singletons(hint, world.n_ranks())) {
-    core::log_error(alone->what());  // by each: nobody knows whether the others exist
+    core::log_error(alone->what());  // every rank reports it, because the others may not exist
     return core::to_int(alone->code());
   }
   if (const auto bad = session.agree(line.error)) return core::to_int(*bad);
@@ -203,7 +203,7 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
     if (world.rank() == 0 && device.is_host() && is_given)
       core::log_warning(fmt::format("{} has no effect: the vectors are in host memory", flag));
   const runtime::UseDevice use{device};
-  // Otherwise NCCL itself registers the vectors of calls in a graph, which other rows do not get.
+  // Otherwise NCCL itself registers the vectors of recorded calls, which other rows do not have.
   if (options.registration == comm::Registration::none) setenv("NCCL_GRAPH_REGISTER", "0", 0);
   Groups groups{*transport, comm::devices_of(device), options.graph};
   const core::Bytes cache = device.is_host() ? runtime::last_level_cache() : largest_cache(world, device);

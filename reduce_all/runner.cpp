@@ -37,7 +37,7 @@ class DeviceRunner : public Runner {
     output_ = buffers.output.data();
     plan_->bind(buffers.input, buffers.output);
   }
-  // Once directly, because libraries do extra work in their first call.
+  // Runs once directly, because libraries do extra work in their first call.
   void make_ready(int n) override {
     if (!uses_graph_ || recordings_.contains(n)) return;
     plan_->run(stream_);
@@ -53,7 +53,7 @@ class DeviceRunner : public Runner {
     enqueue(n);
     comm::wait(stream_, group_);
   }
-  // After other calls, during which the host enqueues this one: otherwise the host's time would be measured.
+  // Measured after other calls, during which the host enqueues this one; otherwise it would measure the host's time.
   std::optional<core::Seconds> time_on_device() override {
     make_ready(1);
     constexpr int n_before = 4;
@@ -77,7 +77,7 @@ class DeviceRunner : public Runner {
   bool uses_graph_;
   const std::byte* input_ = nullptr;
   const std::byte* output_ = nullptr;
-  std::map<int, runtime::Recording> recordings_{};  ///< of so many calls with these buffers
+  std::map<int, runtime::Recording> recordings_{};  ///< by the number of calls with these buffers
   runtime::Stream stream_;
 };
 

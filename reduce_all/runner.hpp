@@ -15,15 +15,15 @@ namespace lockstep::reduce_all {
 class Runner {
  public:
   virtual ~Runner() = default;
-  /// Local: the buffers of the following runs.
+  /// Local: sets the buffers of the following runs.
   virtual void bind(const CallBuffers& buffers) = 0;
   /// Called before the barrier that opens a run; for untimed preparation.
   virtual void prepare() {}
   /// Prepares run() of this many calls, before it is timed.
   virtual void make_ready(int /*n*/) {}
-  /// This many calls back to back; returns when they are complete.
+  /// Makes this many calls back to back; returns when they are complete.
   virtual void run(int n) = 0;
-  /// One call, by the clock of the device; nothing without such a clock.
+  /// The time of one call by the clock of the device; nothing without such a clock.
   [[nodiscard]] virtual std::optional<core::Seconds> time_on_device() { return std::nullopt; }
 };
 
@@ -41,13 +41,13 @@ class Runner {
 /// The groups of the devices' algorithms, each made when it is first requested.
 class Groups {
  public:
-  /// `uses_graph`: as Options has it.
+  /// `uses_graph`: as in Options.
   Groups(comm::Transport& transport, comm::Devices devices, bool uses_graph = false)
       : transport_{transport}, devices_{devices}, uses_graph_{uses_graph} {}
 
   [[nodiscard]] comm::Devices devices() const noexcept { return devices_; }
   [[nodiscard]] bool is_on_host() const noexcept { return devices_ == comm::Devices::none; }
-  /// Of an algorithm for devices.
+  /// The group of an algorithm for devices.
   [[nodiscard]] comm::DeviceGroup& of(const comm::Algorithm& algorithm);
   /// Collective: a runner on buffers of `pool`. Throws core::Error (usage) if there is an obstacle().
   [[nodiscard]] std::unique_ptr<Runner> make_runner(const comm::Algorithm& algorithm, const comm::Call& call,

@@ -9,7 +9,7 @@
 namespace lockstep::reduce_all {
 namespace {
 
-constexpr std::size_t most_sizes = 100'000;  // nobody waits for more, and their list alone would take long
+constexpr std::size_t most_sizes = 100'000;  // more would take too long, even to list
 
 std::uint64_t round_up(std::uint64_t bytes, std::uint64_t element) { return (bytes + element - 1) / element * element; }
 

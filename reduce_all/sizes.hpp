@@ -12,8 +12,8 @@
 
 namespace lockstep::reduce_all {
 
-/// In the order of measuring. With `-d all` sizes, the largest too, are rounded up to whole elements, so that every
-/// type has one. Throws core::Error (usage) for a size that is not a multiple of the element.
+/// Returns the calls in the order of measuring. With `-d all` sizes, including the largest, are rounded up to whole
+/// elements, so that every type has one. Throws core::Error (usage) for a size that is not a multiple of the element.
 [[nodiscard]] std::vector<comm::Call> find_calls(const Options& options);
 
 /// The longest vector of them.

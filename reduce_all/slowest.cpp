@@ -9,7 +9,7 @@ namespace lockstep::reduce_all {
 std::uint32_t keep_slowest(comm::Transport& transport, std::vector<double>& times) {
   const std::vector<double> mine = times;
   const comm::Call call{.dtype = core::DType::float64, .op = comm::ReduceOp::max, .n_elements = times.size()};
-  // As if each rank had its own node: by messages, which are possible anywhere.
+  // Acts as if each rank had its own node, because messages are possible anywhere.
   const comm::Choice choice = comm::choose(call, comm::one_rank_each(transport.n_ranks()), false);
   const auto plan = comm::make_plan(*choice.algorithm, transport, call);
   const auto bytes = std::as_writable_bytes(std::span{times});

@@ -10,7 +10,7 @@
 
 namespace lockstep::reduce_all {
 
-/// Collective: each of `times`, equally many on every rank, becomes the maximum over all ranks. Returns how many of
+/// Collective: replaces each of `times`, equally many on every rank, by the maximum over all ranks. Returns how many of
 /// them are this rank's own.
 [[nodiscard]] std::uint32_t keep_slowest(comm::Transport& transport, std::vector<double>& times);
 

@@ -25,7 +25,7 @@ Pace pace_of(const Options& options, const Contender& contender) {
   return pace;
 }
 
-// Rank 0's paces for all.
+// All ranks get rank 0's paces.
 std::vector<Pace> decide_paces(const Options& options, const runtime::Communicator& world,
                                const std::vector<Contender>& contenders) {
   std::vector<Pace> paces;
@@ -34,7 +34,7 @@ std::vector<Pace> decide_paces(const Options& options, const runtime::Communicat
   return paces;
 }
 
-// Drops samples, checks and time of a try that does not count; wrong elements stay.
+// Drops samples, checks and time of a try that does not count; keeps wrong elements.
 void start_afresh(std::vector<Contender>& contenders) {
   for (Contender& contender : contenders) {
     contender.samples.clear();
@@ -44,7 +44,7 @@ void start_afresh(std::vector<Contender>& contenders) {
   }
 }
 
-// Of several probes with one role the fastest counts.
+// Keeps the fastest of several probes with one role.
 void keep_fastest(LimitTimes& limit, const Contender& probe) {
   core::Seconds& kept = probe.role == Role::copying   ? limit.copying
                         : probe.role == Role::reading ? limit.reading
@@ -78,7 +78,7 @@ Outcome Sweep::run() {
   return outcome_;
 }
 
-// Collective: whether --max-time is spent. Rank 0's clock counts for all.
+// Collective: whether --max-time is over, by rank 0's clock.
 bool Sweep::is_time_spent() {
   if (job_.options.max_time.value <= 0) return false;
   return runtime::broadcast_value(job_.world, watch_.elapsed() >= job_.options.max_time);
@@ -93,13 +93,13 @@ bool Sweep::may_go_on(const comm::Call& next) {
   return false;
 }
 
-// Collective: whether a signal reached any rank. All ranks keep the same one, whichever rank it reached.
+// Collective: whether a signal reached any rank. All ranks store the same one, whichever rank it reached.
 bool Sweep::is_interrupted() {
   outcome_.signal = runtime::agree_on_interrupt(job_.world);
   return outcome_.signal != 0;
 }
 
-// The table's last lines, should a rank stall in `call`.
+// The table's last lines, for the case that a rank stalls in `call`.
 std::string Sweep::closing_if_stalled(const comm::Call& call) const {
   Outcome outcome = outcome_;
   outcome.cut_short_by = fmt::format("a rank stalled, or a signal came during a call; nothing was measured from {} on",
@@ -107,7 +107,7 @@ std::string Sweep::closing_if_stalled(const comm::Call& call) const {
   return text_closing(report_->rows(), outcome);
 }
 
-// False if a signal ended it; the current call is then dropped.
+// Returns false if a signal ended it; the current call is then dropped.
 bool Sweep::measure_call(const comm::Call& call) {
   if (report_ != nullptr) job_.progress.set_last_words(closing_if_stalled(call));
   job_.progress.enter(runtime::Activity::setup);
@@ -124,7 +124,7 @@ bool Sweep::measure_call(const comm::Call& call) {
   return true;
 }
 
-// Repeats a measurement during which cores moved, a few times at most. False if a signal ended it.
+// Repeats a measurement during which cores moved, at most a few times. Returns false if a signal ended it.
 bool Sweep::measure_until_cores_stay(Meter& meter, std::vector<Contender>& contenders) {
   for (int n_tries = 1;; ++n_tries) {
     const core::Stopwatch watch;
@@ -162,7 +162,7 @@ std::vector<Contender> Sweep::make_contenders(const comm::Call& call) {
   return contenders;
 }
 
-// What the limit is measured by.
+// Adds the probes by which the limit is measured.
 void Sweep::add_probes(const comm::Call& call, std::vector<Contender>& contenders) {
   if (!job_.groups.is_on_host()) {
     contenders.push_back({.name = "copy", .runner = make_device_copy(), .role = Role::copying});
@@ -176,8 +176,8 @@ void Sweep::add_probes(const comm::Call& call, std::vector<Contender>& contender
                           .role = Role::reading});
 }
 
-// With one neighbour, and on one node with all: links that join GPUs pair by pair carry more with all, shared links
-// with one.
+// Adds an exchange with one neighbour, and on one node one with all: links between pairs of GPUs carry more with all,
+// shared links with one.
 void Sweep::add_exchanges(const comm::Call& call, std::vector<Contender>& contenders) {
   if (job_.links == nullptr) return;
   const std::size_t n_bytes = bytes_to_exchange(call, job_.world.n_ranks()).value;
@@ -189,7 +189,7 @@ void Sweep::add_exchanges(const comm::Call& call, std::vector<Contender>& conten
         {.name = "exchange", .runner = make_exchange(*job_.links, buffers, n_neighbours), .role = Role::exchanging});
 }
 
-// False if a signal ended it.
+// Returns false if a signal ended it.
 bool Sweep::set_pace(Meter& meter, std::vector<Contender>& contenders) {
   for (Contender& contender : contenders) {
     if (is_interrupted()) return false;
@@ -223,7 +223,7 @@ Ended Sweep::run_rounds(Meter& meter, std::vector<Contender>& contenders, bool m
   return Ended::done;
 }
 
-// A batch and the checked runs due after it. False if a signal ended it.
+// Runs a batch and the checked runs that are due after it. Returns false if a signal ended it.
 bool Sweep::run_turn(Meter& meter, Contender& contender) {
   if (is_interrupted()) return false;
   const bool is_spent = is_time_spent();
@@ -247,7 +247,7 @@ std::int64_t Sweep::checks_due(const Contender& contender) const {
   return std::int64_t{job_.options.check} * contender.n_done / contender.pace.n_samples;
 }
 
-// False if a signal ended it.
+// Returns false if a signal ended it.
 bool Sweep::run_checks(Meter& meter, Contender& contender, std::int64_t n) {
   for (std::int64_t i = 0; i < n && (contender.n_checks == 0 || !is_time_spent()); ++i) {
     if (is_interrupted()) return false;

@@ -1,5 +1,5 @@
 // The run: every type, op and size; at each of them all algorithms and the limit's probe in turn, in random order.
-// Invariant: every decision on the course (pace, order, end) comes from rank 0 or the seed, so all ranks take the same.
+// Invariant: every decision (pace, order, end) comes from rank 0 or the seed, so all ranks take the same.
 // Used by run.
 #pragma once
 
@@ -34,8 +34,8 @@ struct Job {
   std::vector<Participant> participants;
   comm::Registration registration = comm::Registration::none;  ///< in effect
   bool graph = false;                                          ///< likewise
-  comm::AllConnections connections{};                          ///< of libraries of the devices
-  comm::DeviceGroup* links = nullptr;  ///< exchanges over links between GPUs; null where they are no part of the limit
+  comm::AllConnections connections{};                          ///< of the devices' libraries
+  comm::DeviceGroup* links = nullptr;  ///< exchanges over links between GPUs; null if they are not part of the limit
 };
 
 /// Rank 0's data from each rank about a contender.
@@ -79,11 +79,11 @@ class Sweep {
   CoreWatch& cores_;
   Report* report_;
   BufferPool pool_;
-  runtime::Buffer exchanged_;  ///< what is sent, then what is received
+  runtime::Buffer exchanged_;  ///< the sent bytes, then the received ones
   core::Random order_;
   core::Stopwatch watch_;
   bool has_measured_ = false;    ///< any size
-  double repeated_seconds_ = 0;  ///< spent on what was measured again
+  double repeated_seconds_ = 0;  ///< spent on repeated measurements
   Outcome outcome_;
 };
 

@@ -15,7 +15,7 @@ namespace lockstep::reduce_all {
 namespace {
 
 constexpr std::uint64_t large_bytes = std::uint64_t{16} << 20;
-constexpr double noteworthy_ratio = 1.1;  // less is not worth a word
+constexpr double noteworthy_ratio = 1.1;  // smaller ratios are not reported
 
 std::string size_text(std::uint64_t bytes) { return core::format_bytes({bytes}); }
 

@@ -11,12 +11,12 @@
 
 namespace lockstep::reduce_all {
 
-/// What the rows do not tell.
+/// Facts that the rows do not contain.
 struct VerdictContext {
   int n_ranks = 1;
   int n_nodes = 1;
   std::size_t n_warnings = 0;
-  bool is_complete = true;  ///< all sizes that were asked for are among the rows
+  bool is_complete = true;  ///< all requested sizes are among the rows
 };
 
 /// Sentences about the first type and op of `rows`; all rows count for wrong elements.

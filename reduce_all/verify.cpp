@@ -15,10 +15,10 @@ namespace {
 template <class T>
 constexpr bool is_half = std::is_same_v<T, core::float16> || std::is_same_v<T, core::bfloat16>;
 
-// Up to here every integer is exact in T; short of the extremes, which are poison.
+// Up to here every integer is exact in T; below the extremes, which are poison.
 template <class T>
 constexpr std::int64_t largest_exact() {
-  constexpr std::int64_t most = std::int64_t{1} << 24;  // float32's, and enough for wider types
+  constexpr std::int64_t most = std::int64_t{1} << 24;  // float32's limit, and enough for wider types
   if constexpr (std::is_same_v<T, core::bfloat16>) return 256;
   if constexpr (std::is_same_v<T, core::float16>) return 2048;
   if constexpr (std::is_integral_v<T> && sizeof(T) < 4) return std::numeric_limits<T>::max() - 1;
@@ -85,7 +85,7 @@ class Formula {
     return draw.sign * (draw.a + draw.c * std::max<std::int64_t>(w_ - u, 0));
   }
 
-  // What all ranks together give; avg before its division.
+  // The combined value of all ranks; for avg before its division.
   [[nodiscard]] std::int64_t total(std::uint64_t i) const {
     const Draw draw{*this, i};
     switch (op_) {
@@ -147,7 +147,7 @@ void append(std::vector<std::byte>& bytes, T value) {
   bytes.insert(bytes.end(), first, first + sizeof value);
 }
 
-// `n` elements from `begin` on, as `element(formula, i)` has them, with i taken modulo the period.
+// Makes `n` elements from `begin` on by `element(formula, i)`, with i taken modulo the period.
 template <class T, class Element>
 std::vector<std::byte> make_tile(const Formula& formula, std::size_t begin, std::size_t n, Element element) {
   std::vector<std::byte> tile;
@@ -174,7 +174,7 @@ std::vector<std::byte> make_expected(const comm::Call& call, int n_ranks, std::u
   });
 }
 
-// Cuts the first `n_bytes` of the endless repetition of a tile into whole and partial tiles: visit(offset, bytes).
+// Cuts the first `n_bytes` of an endlessly repeated tile into whole and partial tiles: visit(offset, bytes).
 template <class Visit>
 void for_each_repetition(std::size_t tile_bytes, std::size_t n_bytes, Visit visit) {
   if (tile_bytes == 0) return;
@@ -188,7 +188,7 @@ std::uint64_t load(const std::byte* element, std::size_t size) {
   return bits;
 }
 
-// Compares `output` with the repetition of `tile`.
+// Compares `output` with the repeated tile.
 Mismatch compare_on_host(std::span<const std::byte> output, std::span<const std::byte> tile, std::size_t size) {
   Mismatch result;
   for_each_repetition(tile.size(), output.size(), [&](std::size_t offset, std::size_t bytes) {

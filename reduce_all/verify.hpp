@@ -14,14 +14,14 @@
 
 namespace lockstep::reduce_all {
 
-/// The first wrong element and how many there are.
+/// The first wrong element and the number of wrong ones.
 struct Mismatch {
   std::uint64_t n_wrong = 0;
   std::uint64_t index = 0;     ///< of the first wrong element, in this rank's output
   std::uint64_t expected = 0;  ///< its bytes, as stored
   std::uint64_t found = 0;
 
-  /// Counts another check's elements too; the first one found stays.
+  /// Adds the counts of another check; keeps the first element found.
   void add(const Mismatch& other) noexcept;
 };
 
@@ -52,11 +52,11 @@ class TestData {
   /// Compares this rank's whole output, byte by byte.
   [[nodiscard]] Mismatch check(std::span<const std::byte> output) const;
 
-  /// The tile of which the input is the repetition, up to a period.
+  /// The tile that the input repeats, up to a period.
   [[nodiscard]] std::span<const std::byte> input() const noexcept { return input_; }
-  /// How a part of the output, in bytes, differs from the repetition of a tile, which may be gone afterwards.
+  /// Returns how a part of the output, in bytes, differs from the repeated tile, which may be gone afterwards.
   using Compare = std::function<Mismatch(const core::Slice& part, std::span<const std::byte> tile)>;
-  /// check() of an output of `n_bytes`, for who compares elsewhere.
+  /// check() for an output of `n_bytes`, for code that compares elsewhere.
   [[nodiscard]] Mismatch check_by(std::size_t n_bytes, const Compare& compare) const;
 
  private:

@@ -14,9 +14,9 @@ namespace {
 constexpr double visit_seconds = 0.01;
 constexpr int fewest_samples_of_visit = 3;
 constexpr int most_samples_of_visit = 200;
-constexpr std::uint64_t visits_stream = 1;  // of the seed; the sweep takes the first
+constexpr std::uint64_t visits_stream = 1;  // of the seed; the sweep uses the first
 
-// As many samples as fit the time of a visit.
+// As many samples as fit into the time of a visit.
 Pace visit_pace(const Options& options, const Contender& contender) {
   Pace pace = choose_pace(options, contender.estimate, contender.barrier);
   const double sample_seconds = std::max(contender.estimate * pace.block + contender.barrier, 1e-9);
@@ -72,7 +72,7 @@ void Visits::visit(const comm::Call& call, BufferPool& pool) {
   keep(call, contenders);
 }
 
-// `auto` only where what it runs is not visited anyway.
+// `auto` takes part only if the algorithm that it runs is not visited anyway.
 std::vector<Contender> Visits::make_contenders(const comm::Call& call, BufferPool& pool) const {
   std::vector<Contender> contenders;
   std::vector<const comm::Algorithm*> visited;

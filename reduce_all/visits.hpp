@@ -1,7 +1,7 @@
-// Visits: all sizes again and again, each time briefly and with buffers and plans of its own, for comparing results.
-// Invariant: what happens within some seconds, or to one buffer, touches one visit of a size and not all of them; one
-// during which cores moved does not count. Their course is rank 0's or the seed's, so all ranks take the same.
-// Used by run, after the sweep; the result file keeps them.
+// Visits: all sizes again and again, each time briefly and with their own buffers and plans, for comparing results.
+// Invariant: an event that lasts seconds, or concerns one buffer, affects one visit of a size and not all of them. A
+// visit during which cores moved does not count. Rank 0 or the seed decides their course, so all ranks take the same.
+// Used by run, after the sweep; the result file stores them.
 #pragma once
 
 #include <optional>
@@ -18,11 +18,11 @@ namespace lockstep::reduce_all {
 
 class Visits {
  public:
-  /// `watch`: since the run began.
+  /// `watch`: the time since the run began.
   Visits(const Job& job, CoreWatch& cores, const core::Stopwatch& watch);
 
-  /// Collective: `job.options.visits` of every call and algorithm, but for what --max-time or a signal cuts off. At
-  /// rank 0 all of them, elsewhere none.
+  /// Collective: makes `job.options.visits` of every call and algorithm, except those that --max-time or a signal cuts
+  /// off. Returns all of them at rank 0, none elsewhere.
   [[nodiscard]] std::vector<Visited> make();
   /// After make(): the signal that ended it, or 0; the same on all ranks.
   [[nodiscard]] int signal() const noexcept { return signal_; }
@@ -36,7 +36,7 @@ class Visits {
   Visited& visits_of(const comm::Call& call, std::string_view algorithm);
 
   const Job& job_;
-  Options options_;  ///< the job's, but for checks and warm-up
+  Options options_;  ///< the job's, except checks and warm-up
   CoreWatch& cores_;
   const core::Stopwatch& watch_;
   core::Random order_;

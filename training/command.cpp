@@ -120,7 +120,7 @@ int run_on_ranks(const runtime::Session& session, const Invocation& invocation, 
                  runtime::Watchdog& watchdog) {
   const auto alone = runtime::find_singletons(hint, session.world().n_ranks());
   if (alone && !invocation.judges_launch) {
-    core::log_error(alone->what());  // by each: nobody knows whether the others exist
+    core::log_error(alone->what());  // every rank reports it, because the others may not exist
     return core::to_int(alone->code());
   }
   if (const auto bad = session.agree(invocation.error)) return core::to_int(*bad);

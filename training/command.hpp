@@ -22,11 +22,11 @@ namespace lockstep::training {
 /// Collective: does the work and returns the exit code. The watchdog is in Activity::work.
 using Work = std::function<int(const runtime::Session&, runtime::Watchdog&)>;
 
-/// What a verb makes of its flags.
+/// The result of parsing a verb's flags.
 struct Action {
   std::function<void()> check{};  ///< after parsing, without MPI: throws core::Error (usage); may be empty
-  std::function<int(const runtime::Session&)> run{};  ///< as Work, of what needs no watchdog of its own
-  std::shared_ptr<runtime::Drill> drill{};            ///< of verbs that take --inject: filled by parsing
+  std::function<int(const runtime::Session&)> run{};  ///< as Work, but without a watchdog of its own
+  std::shared_ptr<runtime::Drill> drill{};            ///< for verbs that take --inject: filled by parsing
 };
 
 /// Exactly one of text, error and run is set.
@@ -34,23 +34,23 @@ struct Invocation {
   std::string text{};  ///< to print, such as --help
   std::optional<core::Error> error{};
   Work run{};
-  /// Instead of run if there is no launcher: starts jobs, and is none itself.
+  /// Replaces run if there is no launcher: starts jobs, and is not one itself.
   std::function<int(runtime::JobRunner&)> supervise{};
-  /// On the first rank if a launcher has started ranks: reports what MPI may prevent from being reported.
+  /// On the first rank if a launcher has started ranks: reports what a failing MPI could keep from being reported.
   std::function<void()> before_mpi{};
   int nproc = 0;               ///< ranks to start; 0: not given
-  int expect_ranks = 0;        ///< how many there must be; 0: not given
+  int expect_ranks = 0;        ///< the required number of ranks; 0: not given
   int threads = 0;             ///< of each rank; 0: not given
-  bool verbose = false;        ///< with nproc: the launcher's own messages as well
+  bool verbose = false;        ///< with nproc: prints the launcher's own messages, too
   core::Seconds timeout{300};  ///< of the stall watchdog; 0: off
-  bool is_resumable = false;   ///< as LaunchOptions has it
-  bool judges_launch = false;  ///< runs also where processes that were started together are alone, and tells it
+  bool is_resumable = false;   ///< as in LaunchOptions
+  bool judges_launch = false;  ///< also runs if processes that were started together are alone, and reports that
   std::shared_ptr<runtime::Drill> drill{};  ///< of --inject; else null
-  bool is_guarded_alone = false;            ///< leaves behind what must tell how the program ended
+  bool is_guarded_alone = false;            ///< leaves a guard behind, which must report how the program ended
   runtime::Alone alone = runtime::Alone::with_mpi;
 };
 
-/// `arguments` as typed, without the program's name. Does not throw for what a user may type.
+/// `arguments` as typed, without the program's name. Does not throw for user input.
 [[nodiscard]] Invocation parse_command_line(const std::vector<std::string>& arguments);
 
 /// Collective: runs `invocation`; returns the exit code, the same on all ranks. `hint`: how the ranks were launched.

@@ -21,7 +21,7 @@ namespace {
 using namespace lockstep;
 using training::Invocation;
 
-// Everything that needs no MPI, if there is no launcher. Nothing if MPI is needed.
+// Does everything that needs no MPI, if there is no launcher. Returns nothing if MPI is needed.
 std::optional<int> run_without_mpi(const Invocation& invocation, int argc, char** argv) {
   if (invocation.error) {
     core::log_error(invocation.error->what());

@@ -1,4 +1,4 @@
-// The progress of long work: a bar with rate and time left on a terminal, a line every 10 s elsewhere.
+// The progress of long work: a bar with rate and remaining time on a terminal, a line every 10 s elsewhere.
 // Invariant: prints nothing in the first 2 s, so short work stays quiet; writes to stderr only.
 // Used by the verbs of `lockstep shard` and `lockstep ckpt bench`.
 #pragma once
@@ -25,7 +25,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// False if a signal asks for an end.
+  /// Returns false if a signal asks for an end.
   [[nodiscard]] bool update(std::uint64_t n_done, std::uint64_t n_all);
 
  private:

@@ -1,6 +1,6 @@
-// toml++, in one way for all that read TOML.
-// Invariant: an assertion of the library that a text breaks ("a = [[2], }") is a BrokenAssertion in any build.
-// Used by the readers of recipes and of sites; nothing else knows toml++.
+// toml++, configured once for all code that reads TOML.
+// Invariant: a text that breaks an assertion of the library ("a = [[2], }") gives a BrokenAssertion in any build.
+// Used by the readers of recipes and of sites; no other code uses toml++.
 #pragma once
 
 namespace lockstep::training {
@@ -10,7 +10,7 @@ struct BrokenAssertion {};
 
 }  // namespace lockstep::training
 
-// Header-only, as the library's build has its own.
+// Header-only, because the library's own build has other settings.
 #undef NDEBUG
 #define TOML_ASSERT(expression) ((expression) ? void() : ::lockstep::training::fail_assertion())
 #include <toml++/toml.h>

@@ -13,7 +13,7 @@ std::string help_text(const VerbCommand& command) {
   return text + fmt::format("\n{} VERB --help explains the flags of a verb.{}", command.name, command.note);
 }
 
-/// Of the verb, or of the KIND that is named before any flag.
+/// The help of the verb, or of the KIND that is named before any flag.
 std::string help_of(const VerbCommand& command, const Verb& verb, const std::vector<std::string>& arguments) {
   const bool names_kind = verb.help_of_kind != nullptr && !arguments.front().starts_with('-');
   return fmt::format(

@@ -16,15 +16,15 @@ struct Verb {
   std::string_view name;
   std::string_view summary;  ///< one line for --help
   std::string_view usage;    ///< after the command, without its flags
-  std::string (*help)();     ///< what follows summary and usage
+  std::string (*help)();     ///< the rest, after summary and usage
   Action (*declare)(core::Flags& flags);
-  std::string (*help_of_kind)(std::string_view kind) = nullptr;  ///< as help, of one KIND; throws if there is none
+  std::string (*help_of_kind)(std::string_view kind) = nullptr;  ///< the same for one KIND; throws if there is none
 };
 
 struct VerbCommand {
   std::string_view name;   ///< "lockstep shard"
   std::string_view about;  ///< its help, before the verbs
-  std::string_view note;   ///< and after them
+  std::string_view note;   ///< after the verbs
   std::span<const Verb> verbs;
 };
 

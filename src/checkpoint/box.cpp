@@ -17,10 +17,11 @@ Box whole(std::string tensor, std::vector<std::uint64_t> shape) {
 
 namespace {
 
-/// Where a tensor's element lies in a box of it; or, outside of the box, how many elements from it on are outside, too.
+/// The place of a tensor's element in a box, and how many elements from it on are in the box; or, outside the box, how
+/// many from it on are also outside.
 struct Run {
   std::size_t at = 0;  ///< in the box
-  std::size_t n = 0;   ///< elements that follow one another in the tensor, of the box or not
+  std::size_t n = 0;   ///< consecutive elements of the tensor
   bool is_in = false;
 };
 
@@ -37,8 +38,9 @@ Run run_at(const Box& box, std::size_t element) {
 
 std::size_t copy_common(const Box& from, std::span<const float> source, const Box& to, std::span<float> target) {
   const std::size_t n = from.n_outer * from.n_rows * from.n_inner;
-  core::require(n == to.n_outer * to.n_rows * to.n_inner, "boxes of one tensor");
-  core::require(source.size() == from.n_elements() && target.size() == to.n_elements(), "a box has its elements");
+  core::require(n == to.n_outer * to.n_rows * to.n_inner, "both boxes belong to one tensor");
+  core::require(source.size() == from.n_elements() && target.size() == to.n_elements(),
+                "source and target have the sizes of their boxes");
   std::size_t n_copied = 0;
   for (std::size_t element = 0; element < n;) {
     const Run there = run_at(from, element), here = run_at(to, element);

@@ -1,5 +1,5 @@
-// Parts of tensors, as ranks keep them and files hold them.
-// Invariant: whoever holds a part says where it lies in the logical tensor, so any ranks read what any others wrote.
+// Parts of tensors, as ranks keep them and files store them.
+// Invariant: the owner of a part knows its place in the logical tensor, so any ranks read what any others wrote.
 // Used by checkpoint/ and the trainer.
 #pragma once
 
@@ -14,10 +14,10 @@
 
 namespace lockstep::checkpoint {
 
-/// Rows of a float32 tensor, taken as {outer, n_rows, n_inner}. Values are in this order: {outer, rows, n_inner}.
+/// Rows of a float32 tensor, seen as {outer, n_rows, n_inner}. Values are in this order: {outer, rows, n_inner}.
 struct Box {
   std::string tensor{};                ///< "parameter/conv1.weight"
-  std::vector<std::uint64_t> shape{};  ///< of the whole tensor, as PyTorch has it
+  std::vector<std::uint64_t> shape{};  ///< of the whole tensor, as in PyTorch
   std::size_t n_outer = 1;
   std::size_t n_rows = 1;
   std::size_t n_inner = 1;
@@ -30,10 +30,10 @@ struct Box {
 /// All of a tensor, by its first dimension.
 [[nodiscard]] Box whole(std::string tensor, std::vector<std::uint64_t> shape);
 
-/// Copies to `to` what `from` has of it; returns how many elements. Both are of one tensor.
+/// Copies to `to` the elements that `from` also has; returns their number. Both belong to one tensor.
 std::size_t copy_common(const Box& from, std::span<const float> source, const Box& to, std::span<float> target);
 
-/// Gives, or takes, the values of box number `i`.
+/// Fills, or takes, the values of box number `i`.
 using FillBox = std::function<void(std::size_t i, std::span<float> values)>;
 
 }  // namespace lockstep::checkpoint

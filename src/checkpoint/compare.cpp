@@ -14,7 +14,7 @@
 namespace lockstep::checkpoint {
 namespace {
 
-/// How many floats lie between two, -0 and 0 being neighbours; NaNs count by their bits.
+/// The number of floats between two, with -0 and 0 as neighbours; NaNs count by their bits.
 std::int64_t ulps_between(float a, float b) {
   const auto place = [](float value) {
     const auto bits = std::bit_cast<std::int32_t>(value);
@@ -23,14 +23,14 @@ std::int64_t ulps_between(float a, float b) {
   return std::abs(place(a) - place(b));
 }
 
-/// "[3, 0, 2]" of element `at`.
+/// The index of element `at`: "[3, 0, 2]".
 std::string index_text(const std::vector<std::uint64_t>& shape, std::size_t at) {
   std::vector<std::string> index(shape.size());
   for (std::size_t d = shape.size(); d-- > 0; at /= shape[d]) index[d] = std::to_string(at % shape[d]);
   return fmt::format("[{}]", core::join(index));
 }
 
-/// What differs in a tensor of both; empty if nothing does.
+/// Returns the difference in a tensor of both; empty if there is none.
 std::string difference_in(const Box& box, const Checkpoint& first, const Checkpoint& second) {
   std::vector<float> a(box.n_elements()), b(box.n_elements());
   first.read(box, a);

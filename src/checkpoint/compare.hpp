@@ -1,5 +1,5 @@
-// What differs between the tensors of two checkpoints.
-// Invariant: equal is equal to the bit, signs of zeros and NaNs included, whatever ranks wrote them.
+// The differences between the tensors of two checkpoints.
+// Invariant: equal means equal to the bit, including signs of zeros and NaNs, whatever ranks wrote them.
 // Used by `lockstep ckpt diff` and `lockstep train --verify-resume`.
 #pragma once
 
@@ -17,7 +17,7 @@ struct Comparison {
                         ///< between them (ULP); empty if none does
 };
 
-/// All tensors of both. Two at a time are in memory. Throws as Checkpoint::read().
+/// Compares all tensors of both; two at a time are in memory. Throws as Checkpoint::read().
 [[nodiscard]] Comparison compare(const Checkpoint& first, const Checkpoint& second);
 
 }  // namespace lockstep::checkpoint

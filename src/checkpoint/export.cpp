@@ -20,7 +20,7 @@ struct Format {
 constexpr std::array<Format, 4> formats{
     {{".h5", save_weights}, {".hdf5", save_weights}, {".npz", save_npz}, {".safetensors", save_safetensors}}};
 
-/// With blanks at its end, so that data are aligned to 8 bytes.
+/// Padded with blanks, so that data are aligned to 8 bytes.
 std::string header_text(const WeightsInfo& info, std::span<const TensorSpec> tensors) {
   nlohmann::ordered_json header{{"__metadata__",
                                  {{"format", "pt"},

@@ -13,7 +13,7 @@ namespace {
 using data::append_little_endian;
 using ZipBytes = std::vector<std::byte>;
 
-constexpr std::uint32_t in_extra_field = 0xffff'ffff;  ///< of a size or place: it is there, with 64 bits
+constexpr std::uint32_t in_extra_field = 0xffff'ffff;  ///< stands for a size or place that is there
 constexpr std::uint16_t zip_version = 45;              ///< the first with such fields
 
 struct ZipMember {
@@ -46,8 +46,8 @@ std::string npy_header(const nn::Shape& shape) {
   return header + text;
 }
 
-/// What the header before a member and its entry in the directory have in common: flags (names are UTF-8), no
-/// compression, the first day of zip's time (1980-01-01), check sum, sizes, length of the name.
+/// Appends what the header before a member and its directory entry share: flags (names are UTF-8), no compression, the
+/// first day of zip's time (1980-01-01), check sum, sizes, length of the name.
 void append_common(ZipBytes& bytes, const ZipMember& member) {
   append_all(bytes, zip_version, std::uint16_t{0x0800}, std::uint16_t{0}, std::uint16_t{0}, std::uint16_t{0x0021},
              member.crc, in_extra_field, in_extra_field, static_cast<std::uint16_t>(member.name.size()));
@@ -73,7 +73,7 @@ void append_entry(ZipBytes& bytes, const ZipMember& member) {
   append_all(bytes, std::uint16_t{1}, std::uint16_t{24}, member.bytes, member.bytes, member.place);
 }
 
-/// The directory at the end, of members that end at byte `place`.
+/// The directory at the end, for members that end at byte `place`.
 ZipBytes directory(const std::vector<ZipMember>& members, std::uint64_t place) {
   ZipBytes bytes;
   for (const ZipMember& member : members) append_entry(bytes, member);

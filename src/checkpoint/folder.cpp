@@ -28,7 +28,7 @@ bool is_name(std::string_view name) {
          std::ranges::all_of(name.substr(step_prefix.size()), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// By the number of steps, which may have more than nine digits.
+/// Compares numbers of steps, which may have more than nine digits.
 bool is_newer(const std::string& a, const std::string& b) {
   const std::string first = fs::path{a}.filename().string(), second = fs::path{b}.filename().string();
   return first.size() != second.size() ? first.size() > second.size() : first > second;
@@ -119,7 +119,7 @@ std::vector<std::string> names_of(const std::string& path) {
   return names;
 }
 
-// Made in a folder of its own, as a link cannot be made in place of another.
+// Makes the link in a folder of its own, because a link cannot be made in place of another.
 void give_name(const std::string& path, const std::string& name) noexcept try {
   const fs::path checkpoint{path}, link = checkpoint.parent_path() / name;
   const core::Temporary folder = core::make_temporary_folder(link.string());
@@ -199,7 +199,7 @@ std::string left_alone_text(const std::string& path, const std::string& reason) 
   return fmt::format("'{}' is left alone, as it is not a checkpoint made by Lockstep: {}", path, reason);
 }
 
-// The checkpoint loses its name first, so that no reader sees half of it. If this process is killed before the files
+// Removes the checkpoint's name first, so that no reader sees half of it. If this process is killed before the files
 // are gone, the next run removes them.
 void remove_checkpoint(const std::string& path) {
   if (const std::string reason = foreign_reason(path); !reason.empty())

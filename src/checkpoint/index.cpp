@@ -46,7 +46,7 @@ constexpr std::array file_fields{
     core::JsonField{"pieces", {.kind = core::JsonKind::list, .each = &piece_rule}}};
 constexpr core::JsonRule file_rule{.kind = core::JsonKind::object, .fields = file_fields};
 
-// The version says which fields there are.
+// The version determines the fields.
 constexpr std::array version_fields{core::JsonField{"schema", core::json_text},
                                     core::JsonField{"schema_version", core::json_whole}};
 constexpr core::JsonDocument any_version{.what = "an index of a checkpoint",
@@ -84,7 +84,7 @@ FileRecord file_of(const Json& json) {
   return file;
 }
 
-/// Rows of a tensor, and where the index says so.
+/// Rows of a tensor, and the field of the index that names them.
 struct PieceAt {
   const Box* box;
   std::string field;
@@ -95,7 +95,7 @@ struct PieceAt {
   core::refuse_field(where, field, says, std::move(expected), damaged_fix);
 }
 
-/// Checks that its rows are rows of the tensor, and that the tensor has as many elements as its shape says.
+/// Checks that the rows exist in the tensor, and that the tensor has as many elements as its shape says.
 void check_piece(const Box& box, const std::string& where, const std::string& field) {
   const auto product_of = [&](std::initializer_list<std::uint64_t> sizes, std::span<const std::uint64_t> more) {
     std::uint64_t product = 1;
@@ -137,7 +137,7 @@ void check_cover(std::vector<PieceAt>& pieces, const std::string& where) {
                  fmt::format("all {} rows across the files", first.n_rows));
 }
 
-/// Checks what the tables of fields cannot say.
+/// Checks what the tables of fields cannot express.
 void check_files(const std::vector<FileRecord>& files, const std::string& where) {
   std::set<std::string_view> names;
   std::map<std::string_view, std::vector<PieceAt>> tensors;

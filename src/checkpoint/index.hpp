@@ -1,5 +1,5 @@
-// index.json of a checkpoint: which files it has, which parts of which tensors are in them, and all their digests.
-// Invariant: what is read again equals what was written; share/schemas/checkpoint-1.schema.json has the format.
+// index.json of a checkpoint: its files, which parts of which tensors they contain, and all digests.
+// Invariant: an index that is read equals what was written; share/schemas/checkpoint-1.schema.json has the format.
 // Used by the writer and the reader of checkpoints.
 #pragma once
 
@@ -21,17 +21,17 @@ struct Piece {
 struct FileRecord {
   std::string name{};
   std::uint64_t bytes = 0;
-  std::string digest{};  ///< of the whole file, as a flipped bit may sit in what HDF5 keeps for itself
+  std::string digest{};  ///< of the whole file, because a flipped bit may be in HDF5's own data
   std::vector<Piece> pieces{};
 };
 
 struct Index {
-  std::string content{};  ///< the text of a JSON object: what the owner of the checkpoint keeps in it beside tensors
+  std::string content{};  ///< the text of a JSON object: what the owner of the checkpoint stores beside tensors
   std::vector<FileRecord> files{};
 };
 
 [[nodiscard]] std::string to_text(const FileRecord& file);
-/// Throws core::Error (usage) if it is not a text of to_text().
+/// Throws core::Error (usage) if the text is not from to_text().
 [[nodiscard]] FileRecord parse_file_record(std::string_view text);
 
 [[nodiscard]] std::string to_text(const Index& index);

@@ -1,5 +1,5 @@
-// A file of tensors as messages name it, with the flag that named it.
-// Invariant: the user can fix usage errors by naming another file; only files of ours are called damaged.
+// A file of tensors with its name for messages, and the flag that named it.
+// Invariant: the user can fix usage errors by naming another file; only our own files are called damaged.
 // Used by the readers of weights.
 #pragma once
 

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The tensor's own dimensions, if its rows are those of its first dimension.
+/// The tensor's own dimensions, if its rows are along its first dimension.
 io::Dimensions dimensions_of(const Box& box) {
   if (box.n_outer != 1 || box.n_rows != box.shape.front()) return {box.n_outer, box.rows.count, box.n_inner};
   io::Dimensions dimensions = box.shape;
@@ -32,7 +32,7 @@ io::Dimensions dimensions_of(const Box& box) {
   return dimensions;
 }
 
-/// A new file that is written front to back, with a digest of all of it.
+/// A new file that is written from front to back, with a digest of the whole.
 class NewFile {
  public:
   NewFile(const std::string& path, runtime::Drill* drill)
@@ -51,7 +51,7 @@ class NewFile {
     core::fail_system(fmt::format("cannot {} '{}': {}", action, path_, core::system_reason(errno)));
   }
   void write(std::span<const std::byte> data);
-  /// Whether a drill lets the next call at `place` fail, with errno as it would be.
+  /// Whether a drill makes the next call at `place` fail, with the corresponding errno.
   [[nodiscard]] bool is_to_fail(std::string_view place) const {
     const int error = drill_ != nullptr ? drill_->write(place) : 0;
     if (error != 0) errno = error;
@@ -63,11 +63,11 @@ class NewFile {
   core::Descriptor file_;
   io::Digest digest_{};
   std::uint64_t bytes_ = 0;
-  std::uint64_t n_unsynced_ = 0;  ///< bytes that the system was not asked to write out yet
+  std::uint64_t n_unsynced_ = 0;  ///< bytes that the system was not yet asked to write out
 };
 
-// So that the disk works while the next values come: a checkpoint of 1 GiB then takes three quarters of the time that
-// one write and one fsync take (Zen 4, ext4).
+// Keeps the disk busy while the next values come: a checkpoint of 1 GiB then takes three quarters of the time of one
+// write and one fsync (Zen 4, ext4).
 void NewFile::write(std::span<const std::byte> data) {
   constexpr std::uint64_t enough = std::uint64_t{16} << 20;
   while (!data.empty()) {
@@ -90,7 +90,7 @@ void NewFile::append(std::span<const std::byte> data) {
   write(data);
 }
 
-// With a core to spare the digests cost nothing: 256 MiB in memory have 88 % of the rate of a plain write with one, and
+// With a core to spare the digests cost little: 256 MiB in memory reach 88 % of the rate of a plain write with one, and
 // 80 % without (Zen 4).
 std::string NewFile::append_with_digest(std::span<const std::byte> values) {
   constexpr std::size_t worth_a_thread = std::size_t{1} << 20;
@@ -132,7 +132,7 @@ RankFile::RankFile(const std::string& folder, int rank, std::vector<Box> boxes)
     core::fail_system(fmt::format("cannot remove '{}': {}", path, core::system_reason(errno)));
 }
 
-// As a file without values, whose places are holes.
+// Creates a file without values, whose places are holes.
 void RankFile::lay_out(const std::string& path) {
   io::Hdf5File file = io::Hdf5File::create(path);
   file.set_attribute("lockstep_format", "checkpoint");
@@ -142,7 +142,7 @@ void RankFile::lay_out(const std::string& path) {
     places_.push_back(dataset.extents().front());
   }
   file.close();
-  order_.resize(boxes_.size());  // small ones may lie before others that came earlier
+  order_.resize(boxes_.size());  // small ones may be placed before earlier ones
   std::iota(order_.begin(), order_.end(), std::size_t{0});
   std::ranges::sort(order_, {}, [&](std::size_t i) { return places_[i].address; });
 
@@ -160,8 +160,7 @@ void RankFile::lay_out(const std::string& path) {
   keep_until(laid_out.size().value);
 }
 
-// After a failed sync the data are lost, even if the system says otherwise when it is asked again. So all of it is
-// written again.
+// After a failed sync the data are lost, even if a second sync succeeds, so everything is written again.
 FileRecord RankFile::write(const std::string& folder, const FillBox& fill, runtime::Drill* drill) const {
   const std::string path = (fs::path{folder} / name_).string();
   FileRecord record;

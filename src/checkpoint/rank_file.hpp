@@ -1,5 +1,5 @@
-// The file that one rank writes of each checkpoint: HDF5 lays it out once, and all bytes go there directly.
-// Invariant: each byte is written once, front to back; digests are of what was written, which is not read again.
+// The file that one rank writes of each checkpoint: HDF5 lays it out once, and then all bytes are written directly.
+// Invariant: each byte is written once, from front to back; digests cover what was written, which is not read again.
 // Used by the writer of checkpoints.
 #pragma once
 
@@ -17,13 +17,13 @@ namespace lockstep::checkpoint {
 
 class RankFile {
  public:
-  /// Lays it out, by a temporary file in `folder`. Throws core::Error (system).
+  /// Lays the file out, by a temporary file in `folder`. Throws core::Error (system).
   RankFile(const std::string& folder, int rank, std::vector<Box> boxes);
 
   [[nodiscard]] const std::vector<Box>& boxes() const noexcept { return boxes_; }
-  /// Writes a new file in `folder`, and syncs it to the disk. One box at a time is in memory. Each box is asked for
-  /// once, and again if a transient error makes it write the file again. Does not call HDF5. `drill` is told of each
-  /// write and sync, and may let it fail; null without faults. Throws core::Error (system).
+  /// Writes a new file in `folder`, and syncs it to the disk; one box at a time is in memory. Calls `fill` once for
+  /// each box, and again if a transient error makes it write the file again. Does not call HDF5. `drill` is told each
+  /// write and sync, and may make it fail; null without faults. Throws core::Error (system).
   [[nodiscard]] FileRecord write(const std::string& folder, const FillBox& fill, runtime::Drill* drill = nullptr) const;
 
  private:
@@ -34,8 +34,8 @@ class RankFile {
   std::string name_;
   std::vector<Box> boxes_;
   std::vector<io::Extent> places_{};      ///< of the boxes' values
-  std::vector<std::size_t> order_{};      ///< of the boxes in the file
-  std::vector<std::byte> surrounding_{};  ///< all bytes but the values
+  std::vector<std::size_t> order_{};      ///< the order of boxes in the file
+  std::vector<std::byte> surrounding_{};  ///< all bytes except the values
 };
 
 }  // namespace lockstep::checkpoint

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t most_open = 256;  ///< files, as a process may have no room for more
+constexpr std::size_t most_open = 256;  ///< files, because a process may not open more
 
 [[noreturn]] void fail_damaged(const std::string& path, const std::string& what) {
   throw core::Error{core::ExitCode::failed,
@@ -29,7 +29,7 @@ constexpr std::size_t most_open = 256;  ///< files, as a process may have no roo
                      .fix = "resume from an older one; lockstep ckpt ls lists them"}};
 }
 
-/// Refuses an index whose digest is right: its fields are wrong on purpose or by another program, not by an accident.
+/// Refuses an index whose digest is right: its fields are wrong on purpose or by another program, not by accident.
 [[noreturn]] void refuse_impossible(const std::string& path, const std::string& what) {
   core::fail_usage(
       {.what = fmt::format("checkpoint '{}' is damaged: {}", path, what), .fix = std::string{damaged_fix}});
@@ -43,7 +43,7 @@ bool is_cut_alike(const Box& a, const Box& b) { return a.n_rows == b.n_rows && a
 
 }  // namespace
 
-// A checkpoint that is removed or replaced meanwhile is read again: another one may have its name now.
+// Reads again if the checkpoint is removed or replaced meanwhile, because another one may have its name now.
 Checkpoint::Checkpoint(const std::string& path) : path_{path} {
   constexpr int most_attempts = 10;
   for (int attempt = 1;; ++attempt) {
@@ -128,7 +128,7 @@ std::optional<Box> Checkpoint::find(const std::string& tensor) const {
   return std::nullopt;
 }
 
-// Opens by descriptor, as another file may have the name now. HDF5 refuses a file whose name is gone.
+// Opens by descriptor, because another file may have the name now. HDF5 refuses a file whose name is gone.
 std::shared_ptr<io::Hdf5File> Checkpoint::open(std::size_t i) const {
   if (open_[i].hdf5) return open_[i].hdf5;
   const std::shared_ptr<io::File> file = open_file(i);
@@ -188,7 +188,7 @@ core::Error gone_error(const std::string& path) {
 
 namespace {
 
-/// Collective: nothing if a run has removed or replaced it meanwhile.
+/// Collective: returns nothing if a run has removed or replaced it meanwhile.
 std::optional<Checkpoint> open_unless_gone(const runtime::Communicator& world, const std::string& path) {
   const std::string shared = world.broadcast(path);
   std::optional<Checkpoint> checkpoint;
@@ -213,7 +213,7 @@ Checkpoint open_checkpoint(const runtime::Communicator& world, const std::string
   throw gone_error(world.broadcast(path));
 }
 
-// Each removal takes a run some steps, so lists do not change for ever.
+// Each removal takes a run some steps, so lists do not change forever.
 std::optional<Checkpoint> open_first_whole(const runtime::Communicator& world, const ListPaths& list) {
   constexpr int most_lists = 100;
   std::set<std::string> told;  // on rank 0

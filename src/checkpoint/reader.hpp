@@ -1,6 +1,6 @@
-// Reads checkpoints: only ones that are whole, and by any number of ranks.
-// Invariant: nothing is read of a checkpoint before all of it was verified; all ranks read the same one, or none; no
-// link in its folder is followed, and what was verified by this rank stays readable though a run removes it.
+// Reads checkpoints: only whole ones, and by any number of ranks.
+// Invariant: a checkpoint is verified completely before anything is read from it; all ranks read the same one, or none.
+// Links in its folder are not followed. What this rank has verified stays readable even if a run removes it.
 // Used by the trainer.
 #pragma once
 
@@ -25,16 +25,16 @@ namespace lockstep::checkpoint {
 
 class Checkpoint {
  public:
-  /// Reads and verifies the index, and opens the files. Throws core::Error (failed) if it is incomplete or damaged,
-  /// with what is wrong; (usage) if it has a newer format, is impossible, or does not exist.
+  /// Reads and verifies the index, and opens the files. Throws core::Error (failed) with the reason if it is incomplete
+  /// or damaged, (usage) if it has a newer format, is impossible, or does not exist.
   explicit Checkpoint(const std::string& path);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// What write_checkpoint() was given.
+  /// The content passed to write_checkpoint().
   [[nodiscard]] const std::string& content() const noexcept { return index_.content; }
   [[nodiscard]] std::size_t n_files() const noexcept { return index_.files.size(); }
-  /// Throws core::Error (failed) if a byte of file number `i` is not what was written, (usage) if the file does not
-  /// match the index.
+  /// Throws core::Error (failed) if a byte of file number `i` differs from what was written, (usage) if the file does
+  /// not match the index.
   void verify(std::size_t i) const;
 
   /// Whether it still has its name.
@@ -42,15 +42,15 @@ class Checkpoint {
   [[nodiscard]] core::Bytes bytes() const noexcept;  ///< of its files
   /// Throws core::Error (failed) unless all files exist and have their sizes.
   void check_files() const;
-  /// All of them, sorted by name.
+  /// All tensors, sorted by name.
   [[nodiscard]] std::vector<Box> tensors() const;
-  /// All of a tensor; nothing if there is none of this name.
+  /// The whole tensor; nothing if none has this name.
   [[nodiscard]] std::optional<Box> find(const std::string& tensor) const;
   /// Throws core::Error (failed) if `box` is missing, or has a different shape.
   void read(const Box& box, std::span<float> values) const;
 
  private:
-  /// What is open of a file so far.
+  /// The parts of a file that are open so far.
   struct Opened {
     std::shared_ptr<io::File> file{};
     std::shared_ptr<io::Hdf5File> hdf5{};
@@ -68,24 +68,24 @@ class Checkpoint {
   mutable std::vector<Opened> open_{};  ///< by file
 };
 
-/// Whether nothing has this name any more.
+/// Whether the name no longer exists.
 [[nodiscard]] bool is_gone(const std::string& path) noexcept;
 /// "checkpoint 'PATH' is gone: ...".
 [[nodiscard]] core::Error gone_error(const std::string& path);
 
-/// Collective: `path` (on rank 0), verified by all ranks, each a part. Throws core::Error, the same on all ranks, if it
-/// is not whole.
+/// Collective: opens `path` (on rank 0); each rank verifies a part. Throws core::Error, the same on all ranks, if it is
+/// not whole.
 [[nodiscard]] Checkpoint open_checkpoint(const runtime::Communicator& world, const std::string& path);
 
-/// The paths of checkpoints, on rank 0 alone.
+/// Returns the paths of checkpoints, on rank 0 only.
 using ListPaths = std::function<std::vector<std::string>()>;
 
-/// Collective: the first whole checkpoint that `list` gives; nothing if there is none. Warns of those before it. If a
-/// run has removed one meanwhile, `list` is called again.
+/// Collective: returns the first whole checkpoint of `list`; nothing if there is none. Warns about those before it. If
+/// a run has removed one meanwhile, calls `list` again.
 [[nodiscard]] std::optional<Checkpoint> open_first_whole(const runtime::Communicator& world, const ListPaths& list);
 
-/// Collective: the checkpoint `path` (on rank 0), or the newest whole one if `path` is a run. Throws core::Error, the
-/// same on all ranks: (usage, naming `where`) if there is none, (failed) if none is whole.
+/// Collective: opens the checkpoint `path` (on rank 0), or the newest whole one if `path` is a run. Throws core::Error,
+/// the same on all ranks: (usage, naming `where`) if there is none, (failed) if none is whole.
 [[nodiscard]] Checkpoint open_newest(const runtime::Communicator& world, const std::string& path,
                                      std::string_view where);
 

@@ -38,10 +38,10 @@ TensorSource open_by_content(const NamedFile& named, std::string_view begin) {
   refuse(named, "is not an HDF5, .npz or .safetensors file", tensor_files, "");
 }
 
-/// PyTorch's count of batches, which nothing of ours needs.
+/// PyTorch's count of batches, which we do not need.
 bool is_count(std::string_view name) { return name.ends_with(".num_batches_tracked"); }
 
-/// "exp_avg/fc.weight" beside "fc.weight".
+/// Whether it is a state: "exp_avg/fc.weight" beside "fc.weight".
 bool is_state(const std::string& name, const std::set<std::string>& names) {
   const std::size_t slash = name.find('/');
   return slash != std::string::npos && names.contains(name.substr(slash + 1));

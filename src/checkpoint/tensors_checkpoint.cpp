@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view parameter_prefix = "parameter/", statistic_prefix = "statistic/";
 
-/// As far as the checkpoint says.
+/// What the checkpoint says about its weights.
 WeightsInfo info_of(const Checkpoint& from) {
   const nlohmann::json content = nlohmann::json::parse(from.content()), nothing = nlohmann::json::object();
   const nlohmann::json recipe = content.value("recipe", nothing), state = content.value("state", nothing);
@@ -23,7 +23,7 @@ WeightsInfo info_of(const Checkpoint& from) {
           .samples_seen = state.value("samples_seen", std::uint64_t{0})};
 }
 
-/// Of each channel; `values` are by lane.
+/// Averages each channel over lanes; `values` are by lane.
 void average_lanes(std::span<const float> values, std::span<float> means) {
   std::vector<double> lanes(values.size() / means.size());
   for (std::size_t channel = 0; channel < means.size(); ++channel) {
@@ -32,7 +32,7 @@ void average_lanes(std::span<const float> values, std::span<float> means) {
   }
 }
 
-/// A tensor of a checkpoint, and what it is called elsewhere.
+/// A tensor of a checkpoint, and its name elsewhere.
 struct Renamed {
   Box box{};
   StoredTensor tensor{};

@@ -1,4 +1,4 @@
-// The tensors of an HDF5 file: of --save-weights, with check sums, or of others.
+// The tensors of an HDF5 file: of --save-weights, with check sums, or of another program.
 #include <fmt/format.h>
 
 #include <memory>
@@ -12,7 +12,7 @@
 namespace lockstep::checkpoint {
 namespace {
 
-/// Returns what `step` gives. The file begins as HDF5, so what HDF5 cannot read in it is damage.
+/// Returns the result of `step`. The file begins as HDF5, so an error of HDF5 means damage.
 template <class Step>
 auto undamaged(const NamedFile& named, Step&& step) {
   try {
@@ -23,7 +23,7 @@ auto undamaged(const NamedFile& named, Step&& step) {
   }
 }
 
-/// What the root's attributes say. Files of others have no format, and no check sums.
+/// The root's attributes. Files of other programs have no format and no check sums.
 struct Header {
   std::optional<std::string> format;
   std::optional<std::uint64_t> version;

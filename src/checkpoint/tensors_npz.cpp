@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view member_ending = ".npy";
 
-/// Returns what `step` gives; throws core::Error (system) after a signal.
+/// Returns the result of `step`; throws core::Error (system) after a signal.
 template <class Step>
 auto uninterrupted(Step&& step) {
   try {
@@ -29,7 +29,7 @@ auto uninterrupted(Step&& step) {
   refuse(named, what, "arrays as numpy.savez stores them", "write it again with numpy.savez");
 }
 
-/// torch.save writes an archive with a pickle that tells what the others are.
+/// torch.save writes an archive with a pickle that describes the other members.
 bool is_pickle(const std::string& member) { return member == "data.pkl" || member.ends_with("/data.pkl"); }
 
 /// An array, and the bytes of its member.
@@ -39,10 +39,10 @@ struct Member {
   std::uint64_t bytes = 0;
 };
 
-/// Refuses a member that claims more than a file of `file_bytes` can hold, or another size than its array needs.
+/// Refuses a member that claims more than a file of `file_bytes` can hold, or whose size does not match its array.
 Member read_member(const NamedFile& named, const data::ZipArchive& archive, const std::string& member,
                    std::uint64_t file_bytes) {
-  constexpr std::uint64_t most_deflated = 1032;  // to one byte
+  constexpr std::uint64_t most_deflated = 1032;  // per byte
   const data::Input head = uninterrupted([&] { return archive.head(member, data::longest_npy_header); });
   const data::NpyHeader header = data::read_npy_header(head, true);
   Member found{.tensor = {{member.substr(0, member.size() - member_ending.size()), header.shape}, header.dtype},

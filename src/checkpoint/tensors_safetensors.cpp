@@ -41,7 +41,7 @@ constexpr std::array<std::pair<std::string_view, core::DType>, 13> dtype_words{{
          "copy or write the file again");
 }
 
-/// A tensor, and where it lies after the header.
+/// A tensor, and its place after the header.
 struct Place {
   StoredTensor tensor{};
   std::uint64_t begin = 0;
@@ -79,7 +79,7 @@ Place place_of(const NamedFile& named, const std::string& name, const HeaderJson
   return place;
 }
 
-/// One after another, without a gap, from the header to the end of the file.
+/// Requires tensors to follow one another without a gap, from the header to the end of the file.
 void require_no_gaps(const NamedFile& named, std::vector<Place> places, std::uint64_t n_bytes) {
   std::ranges::sort(places, {}, [](const Place& place) { return std::pair{place.begin, place.end}; });
   std::uint64_t at = 0;

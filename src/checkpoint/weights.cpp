@@ -31,7 +31,7 @@ static_assert(std::endian::native == std::endian::little, "check sums are of the
 
 std::string shape_text(const nn::Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
-/// "2 missing (fc.bias, fc.weight)": the first ones by name.
+/// "2 missing (fc.bias, fc.weight)": with the first names.
 std::string list_first(std::string_view what, const std::vector<std::string>& names) {
   constexpr std::size_t most = 3;
   const std::span<const std::string> first{names.data(), std::min(most, names.size())};
@@ -41,7 +41,7 @@ std::string list_first(std::string_view what, const std::vector<std::string>& na
 struct Differences {
   std::vector<std::string> missing{};
   std::vector<std::string> unexpected{};
-  std::vector<std::string> shaped{};  ///< with the two shapes
+  std::vector<std::string> shaped{};  ///< with both shapes
 
   [[nodiscard]] std::string text() const {
     std::vector<std::string> parts;
@@ -69,7 +69,7 @@ Differences find_differences(const TensorSource& from, std::span<const TensorSpe
   return differences;
 }
 
-/// What wrappers put before the names of the model in them.
+/// The prefix that a wrapper adds to the names of a model.
 struct Wrapper {
   std::string_view prefix;
   std::string_view made_by;
@@ -77,7 +77,7 @@ struct Wrapper {
 constexpr std::array wrappers{Wrapper{"module.", "DistributedDataParallel"}, Wrapper{"_orig_mod.", "torch.compile"},
                               Wrapper{"model.", "a module that holds the model"}};
 
-/// The prefix that all weights have behind `prefix`; empty if there is none.
+/// Returns the wrapper's prefix that all weights have after `prefix`; empty if there is none.
 std::string_view find_wrapper(const TensorSource& from, std::string_view prefix) {
   const std::vector<std::size_t> weights = find_weights(from);
   for (const Wrapper& wrapper : wrappers) {
@@ -89,7 +89,7 @@ std::string_view find_wrapper(const TensorSource& from, std::string_view prefix)
   return {};
 }
 
-/// The weights alone, without `prefix`, which all have.
+/// Only the weights, without `prefix`, which all of them have.
 TensorSource without_prefix(const TensorSource& from, std::string_view prefix) {
   TensorSource source = subset(from, find_weights(from));
   for (StoredTensor& tensor : source.tensors) tensor.spec.name.erase(0, prefix.size());
@@ -99,8 +99,8 @@ TensorSource without_prefix(const TensorSource& from, std::string_view prefix) {
   return subset(std::move(source), std::move(order));
 }
 
-/// A source whose names fit the model, and the prefix that was removed for it; if none fits, the longest prefix that
-/// was tried.
+/// A source whose names fit the model, and the prefix that was removed; if none fits, the longest prefix that was
+/// tried.
 struct Unwrapped {
   std::optional<TensorSource> source;
   std::string prefix;
@@ -139,7 +139,7 @@ std::string wrapper_text(const std::string& prefix) {
                         : "choose the model and the number of outputs that it was saved with");
 }
 
-/// Removes a wrapper's prefix from all names of `source`, and says so, if the names fit then.
+/// Removes a wrapper's prefix from all names of `source`, and reports it, if the names then fit.
 void require_fit(const NamedFile& named, TensorSource& source, const std::string& model,
                  std::span<const TensorSpec> tensors) {
   const Differences differences = find_differences(source, tensors);
@@ -151,7 +151,7 @@ void require_fit(const NamedFile& named, TensorSource& source, const std::string
   source = std::move(*unwrapped.source);
 }
 
-/// Whether save_weights() may replace it.
+/// Whether save_weights() may replace the file.
 bool is_replaceable(const std::string& path) {
   try {
     return are_weights_of_ours(path);
@@ -170,13 +170,13 @@ void write_tensor(io::Hdf5File& file, const TensorSpec& tensor, std::span<const 
   dataset.set_attribute("crc32c", core::crc32c(bytes_of(values)));
 }
 
-/// The index of the tensor in the list, which has it.
+/// Returns the index of the tensor, which must be in the list.
 std::size_t place_by_name(const TensorSource& from, const std::string& name) {
   const auto name_of = [](const StoredTensor& tensor) -> const std::string& { return tensor.spec.name; };
   return static_cast<std::size_t>(std::ranges::lower_bound(from.tensors, name, {}, name_of) - from.tensors.begin());
 }
 
-/// A network with one such value computes nothing else.
+/// A network with one such value would compute nothing else.
 void require_finite(const NamedFile& named, const std::string& name, std::span<const float> values) {
   const auto is_not_finite = [](float value) { return !std::isfinite(value); };
   const auto first = std::ranges::find_if(values, is_not_finite);
@@ -234,8 +234,8 @@ void check_room(const std::string& path, std::string_view what, core::Bytes need
   const std::filesystem::path folder = std::filesystem::absolute(core::behind_links(path)).parent_path();
   std::error_code error;
   const std::filesystem::space_info space = std::filesystem::space(folder, error);
-  const std::uint64_t left = geteuid() == 0 ? space.free : space.available;  // some of it is for root alone
-  if (error || space.capacity == 0 || left >= needed.value) return;          // 0: one that does not tell
+  const std::uint64_t left = geteuid() == 0 ? space.free : space.available;  // root has a reserve
+  if (error || space.capacity == 0 || left >= needed.value) return;          // 0: the file system does not tell
   throw core::Error{core::ExitCode::system,
                     {.what = fmt::format("no room for {} of {} in '{}', where {} are free", what,
                                          core::format_decimal(needed), folder.string(), core::format_decimal({left})),

@@ -38,7 +38,7 @@ std::set<std::string> names_in(const std::string& path) {
   return names;
 }
 
-/// On rank 0.
+/// Called on rank 0.
 void make_folder(const std::string& path, std::optional<core::PendingFolder>& pending) {
   const fs::path folder = fs::path{path}.parent_path();
   if (fs::is_symlink(fs::symlink_status(path)))
@@ -57,12 +57,12 @@ void make_folder(const std::string& path, std::optional<core::PendingFolder>& pe
   pending.emplace(path, names_in(path), "");
 }
 
-/// Lays out the file if that is not done yet, or was done for other boxes.
+/// Lays out the file, unless that was already done for the same boxes.
 void lay_out(const std::string& folder, int rank, const std::vector<Box>& boxes, std::optional<RankFile>& file) {
   if (!file || file->boxes() != boxes) file.emplace(folder, rank, boxes);
 }
 
-/// Collective: returns the folder that all write to; `pending` is rank 0's.
+/// Collective: returns the folder that all ranks write to; `pending` is rank 0's.
 std::string begin_folder(const runtime::Communicator& world, const std::string& path,
                          std::optional<core::PendingFolder>& pending) {
   const bool is_first = world.rank() == 0;
@@ -70,7 +70,7 @@ std::string begin_folder(const runtime::Communicator& world, const std::string& 
   return world.broadcast(is_first ? fs::absolute(pending->path()).string() : "");
 }
 
-/// On rank 0, when all files are on the disk.
+/// Called on rank 0 when all files are on the disk.
 void commit(core::PendingFolder& pending, const std::string& content, const std::vector<std::string>& records,
             runtime::Drill* drill) {
   Index index{.content = content};
@@ -112,7 +112,7 @@ struct BackgroundSave::State {
   std::string folder{};
   std::string record{};
   std::vector<std::string> records{};
-  std::exception_ptr error{};  ///< of the stage under way
+  std::exception_ptr error{};  ///< of the current stage
   std::atomic<std::uint64_t> n_done{0};
   std::uint64_t n_joined = 0;
   std::thread thread{};

@@ -1,4 +1,4 @@
-// The vocabulary of the collectives: which one, on what, and which rank owns which part of the vector.
+// The vocabulary of the collectives: which one, on which data, and which rank owns which part of the vector.
 // Invariant: sizes are elements; the parts are a pure function of (elements, grain, ranks).
 // Used by every file of comm/ and by its callers.
 #pragma once
@@ -18,9 +18,9 @@ namespace lockstep::comm {
 enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather };
 inline constexpr std::array all_collectives{Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather};
 
-/// avg is the sum divided once, at the end; for integers the quotient is truncated toward zero.
-/// Integer sums and products wrap modulo 2^bits. Each sum and product of 16-bit floats is made in float32 and rounds
-/// once. min and max are NaN where any rank brings a NaN (IEEE 754-2019 minimum and maximum, but of +0 and -0 either).
+/// avg is the sum divided once, at the end; for integers the quotient is truncated toward zero. Integer sums and
+/// products wrap modulo 2^bits. Each sum and product of 16-bit floats is computed in float32 and rounded once. min and
+/// max are NaN if any rank has a NaN (IEEE 754-2019 minimum and maximum, except that either of +0 and -0 may result).
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
 inline constexpr std::array all_reduce_ops{ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max, ReduceOp::avg};
 
@@ -34,7 +34,7 @@ struct Call {
   core::DType dtype = core::DType::float32;
   ReduceOp op = ReduceOp::sum;
   std::size_t n_elements = 0;
-  std::size_t grain = 1;  ///< parts begin at multiples of so many elements
+  std::size_t grain = 1;  ///< parts begin at multiples of this many elements
 
   [[nodiscard]] core::Bytes bytes() const noexcept { return {n_elements * element_size()}; }
   [[nodiscard]] std::size_t element_size() const noexcept { return core::size_of(dtype); }

@@ -12,9 +12,9 @@
 namespace lockstep::comm {
 
 struct AllConnections {
-  std::string networks{};  ///< "IB", or "IB, Socket" where ranks differ; empty on one node, or if nobody tells
+  std::string networks{};  ///< "IB", or "IB, Socket" if ranks differ; empty on one node, or if unknown
   int n_channels = 0;      ///< rank 0's
-  std::string warning{};   ///< where ranks of several nodes talk through TCP sockets; else empty
+  std::string warning{};   ///< if ranks of several nodes use TCP sockets; else empty
 };
 
 /// Collective: `mine` is this rank's DeviceGroup::connection().

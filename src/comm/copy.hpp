@@ -1,4 +1,4 @@
-// memcpy for spans that may be empty, and then may be null.
+// memcpy for spans that may be empty, and then null.
 // Invariant: no overlap.
 // Used by the shared-memory plans.
 #pragma once

@@ -1,4 +1,4 @@
-// A collective on device memory: enqueued in a stream, among the kernels that produce its input and read its output.
+// A collective on device memory: enqueued in a stream, between the kernels that produce its input and read its output.
 // Invariant: making a plan is collective and may allocate and communicate; running it allocates nothing.
 // Used by parallel/ and reduce_all/; a DeviceGroup makes plans, by `staged` with any transport, or by a library of the
 // device.
@@ -35,7 +35,7 @@ class DevicePlan {
   virtual void start(runtime::Stream& stream) = 0;
   /// Collective, after start(): later operations of `stream` begin when the call is complete.
   virtual void finish(runtime::Stream& stream) = 0;
-  /// Collective: both at once, for a stream without other work meanwhile.
+  /// Collective: start() and finish(), for a stream without other work in between.
   virtual void run(runtime::Stream& stream) {
     start(stream);
     finish(stream);
@@ -46,19 +46,19 @@ class DevicePlan {
 /// line.
 enum class Registration : std::uint8_t {
   none,
-  local,      ///< by each rank's communicator for itself: network and switches then take it from there, without a copy
-  symmetric,  ///< as one window over all ranks, whose memory the kernels of each can then reach
+  local,      ///< by each rank's communicator for itself: network and switches then read it directly, without a copy
+  symmetric,  ///< as one window over all ranks, so that kernels of each rank reach the memory of all
 };
 inline constexpr std::array all_registrations{Registration::none, Registration::local, Registration::symmetric};
 [[nodiscard]] std::string_view name(Registration registration) noexcept;
 
 /// The connections of this rank's devices, as far as the library reports them.
 struct Connection {
-  std::string network{};  ///< between nodes: "IB", "Socket", "AWS Libfabric"; used where there are several
-  int n_channels = 0;     ///< that carry a call at a time, a thread block each; 0: unknown
+  std::string network{};  ///< between nodes: "IB", "Socket", "AWS Libfabric"; for jobs of several nodes
+  int n_channels = 0;     ///< used by a call at a time, a thread block each; 0: unknown
 };
 
-/// Memory registered with a group while this lives; both must outlive it. Calls use the same places of it on all ranks,
+/// Memory registered with a group while this lives; both must outlive it. Calls use the same places in it on all ranks,
 /// except for a rank's own part.
 class Registered {
  public:
@@ -68,28 +68,29 @@ class Registered {
 /// In bytes: GPUs copy in smaller pieces if the begin is not a multiple of 16.
 inline constexpr std::size_t exchange_alignment = 512;
 
-/// The ranks of a transport, and one way in which their devices do collectives.
+/// The ranks of a transport, and one implementation of collectives on their devices.
 class DeviceGroup {
  public:
   virtual ~DeviceGroup() = default;
-  /// Of its row in the registry.
+  /// The name of its row in the registry.
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
   /// Whether start() and finish() only enqueue, so that the host never waits in them and a recorded stream may contain
   /// them.
   [[nodiscard]] virtual bool only_enqueues() const noexcept = 0;
-  /// Collective. Throws core::Error (usage) if this way does not support it. The group must outlive it.
+  /// Collective. Throws core::Error (usage) if this implementation does not support the call. The group must outlive
+  /// it.
   [[nodiscard]] virtual std::unique_ptr<DevicePlan> make_plan(const Call& call) = 0;
-  /// Collective: the same way for `part`, consecutive ranks; each rank is in one part. Calls of both groups may be in
-  /// one stream, so all ranks must start them in the same order. Both groups must outlive it.
+  /// Collective: the same implementation for `part`, consecutive ranks; each rank is in one part. Calls of both groups
+  /// may share a stream, so all ranks must start them in the same order. Both groups must outlive it.
   [[nodiscard]] virtual std::unique_ptr<DeviceGroup> split(Transport& part) = 0;
-  /// Collective: a plan by which each rank sends `bytes`, equal parts (core::partition by exchange_alignment) to as
-  /// many ranks right of it in their ring, and receives as many from those left of it: bind() to what is sent and what
-  /// is received. For more than `n_neighbours` ranks. Null where this way does not go from device to device. The group
-  /// must outlive it.
+  /// Collective: a plan by which each rank sends `bytes`, in equal parts (core::partition by exchange_alignment), to
+  /// the `n_neighbours` ranks right of it in a ring, and receives as much from those left of it; bind() takes the sent
+  /// and the received bytes. Needs more than `n_neighbours` ranks. Null if data cannot go from device to device. The
+  /// group must outlive it.
   [[nodiscard]] virtual std::unique_ptr<DevicePlan> make_exchange(core::Bytes /*bytes*/, int /*n_neighbours*/) {
     return nullptr;
   }
-  /// Collective: connects, unless a plan has done so.
+  /// Collective: connects, unless a plan has already done so.
   [[nodiscard]] virtual Connection connection() { return {}; }
   /// Whether register_memory() has a library to register with.
   [[nodiscard]] virtual bool registers() const noexcept { return false; }
@@ -104,42 +105,42 @@ class DeviceGroup {
   virtual void check() {}
 };
 
-/// Returns when all operations of a stream, or an event, are done; throws what the group notices meanwhile. Keeps a
-/// core busy.
+/// Returns when all operations of a stream, or an event, are done; throws errors that the group notices meanwhile.
+/// Keeps a core busy.
 template <class Enqueued>
 void wait(const Enqueued& enqueued, DeviceGroup& group) {
   while (!enqueued.is_done()) {
     group.check();
-    std::this_thread::yield();  // threads of the library may have no other core
+    std::this_thread::yield();  // threads of the library may need this core
   }
 }
 
-/// Collective: for the GPUs that the ranks have chosen, with the algorithm of choose_for_devices() for an all_reduce.
-/// The transport must outlive it.
+/// Collective: makes a group for the GPUs that the ranks have chosen, with the algorithm of choose_for_devices() for an
+/// all_reduce. The transport must outlive it.
 [[nodiscard]] std::unique_ptr<DeviceGroup> make_device_group(Transport& transport, const runtime::DeviceChoice& choice);
 
 /// The version of the GPU library in use: "2.28.9"; empty if the program is built without one.
 [[nodiscard]] std::string nccl_version();
 
-/// To be called before any other use of the library found at the start, which may not be the one this program was built
-/// with. Throws core::Error (usage) if it is older than 2.18; newer functions are used only if it has them.
+/// Call before any other use of the library that was found at the start, which may not be the one that this program was
+/// built with. Throws core::Error (usage) if it is older than 2.18; newer functions are used only if it has them.
 void require_nccl();
 
-/// What this program lacks for that, "needs NCCL 2.28.7 or newer, and ..."; nothing if it is supported.
+/// What this program lacks for the registration, "needs NCCL 2.28.7 or newer, and ..."; nothing if it is supported.
 [[nodiscard]] std::optional<std::string> registration_obstacle(Registration registration);
 
 /// Device memory that a group can register. Throws core::Error (system) if there is not enough.
 [[nodiscard]] runtime::Buffer allocate_to_register(core::Bytes size);
 
-/// What the host does with the vectors that it gets from the devices.
+/// How the host sums the vectors that it gets from the devices.
 struct Staging {
-  const Algorithm* by = nullptr;  ///< null: what choose() gives for each call
-  bool is_order_fixed = false;    ///< what choose() is asked for
+  const Algorithm* by = nullptr;  ///< null: the choice of choose() for each call
+  bool is_order_fixed = false;    ///< passed to choose()
 };
 
-/// Through pinned memory and an algorithm of the host, whose bits the result has: with any transport, also if ranks
-/// share a GPU. start() enqueues the copy to the host, and finish() waits for that copy alone: kernels enqueued after
-/// it run while the ranks communicate. The transport must outlive the group.
+/// Makes a group that uses pinned memory and an algorithm of the host, with the bits of that algorithm. Works with any
+/// transport, also if ranks share a GPU. start() enqueues the copy to the host, and finish() waits for that copy alone:
+/// kernels enqueued after it run while the ranks communicate. The transport must outlive the group.
 [[nodiscard]] std::unique_ptr<DeviceGroup> make_staged(Transport& transport, const Staging& staging = {});
 
 }  // namespace lockstep::comm

@@ -12,14 +12,14 @@ namespace lockstep::comm {
 namespace {
 
 constexpr std::size_t line_bytes = 64;
-// Runs so short that a rank which loses its core for a time slice spoils one of them; 0.2 ms in all between near cores.
+// Runs are so short that a lost time slice spoils only one of them; 0.2 ms in all between near cores.
 constexpr std::size_t n_runs = 31;
 constexpr int trips_per_run = 64;
 constexpr int trips_per_run_on_shared_cores = 2;
 
-// One word of every line, in four streams. On an EPYC the fastest or within 8 % of it, between near cores (52 GB/s of
-// 64 KiB) and far ones (22 GB/s); wider loads gain nothing, prefetches 10 % between far cores and cost as much between
-// near ones.
+// Reads one word of every line, in four streams. On an EPYC this is the fastest way or within 8 % of it, between near
+// cores (52 GB/s of 64 KiB) and far ones (22 GB/s). Wider loads gain nothing; prefetches gain 10 % between far cores
+// and lose as much between near ones.
 std::uint64_t sum_of_lines(const std::byte* from, std::size_t bytes) {
   constexpr std::size_t n_streams = 4;
   std::array<std::uint64_t, n_streams> sums{};
@@ -107,8 +107,7 @@ void CoreProbe::follow() {
 void CoreProbe::write(core::Bytes bytes) {
   if (!has_neighbour()) return;
   bytes_ = bytes.value;
-  wait_until(*node_,
-             [&] { return board(left_).read.reached(n_written_); });  // who reads mine is done with what was there
+  wait_until(*node_, [&] { return board(left_).read.reached(n_written_); });  // the reader is done with the old content
   ++n_written_;
   std::memset(data(node_->rank()), static_cast<int>(n_written_ % 256), bytes_);
   board(node_->rank()).written.publish(n_written_);

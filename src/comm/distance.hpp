@@ -1,5 +1,5 @@
-// The distance between the cores of a node's ranks: the round trip of a cache line, and reading what another core just
-// wrote.
+// The distance between the cores of a node's ranks: the round trip of a cache line, and the time to read another core's
+// data.
 // Invariant: loads and stores in shared memory only; a look takes a millisecond; ranks that share cores yield them.
 // Used by reduce_all/: its header, its limit, and to notice that a host moved the cores.
 #pragma once
@@ -22,13 +22,13 @@ class CoreProbe {
   [[nodiscard]] bool has_neighbour() const noexcept { return node_->n_ranks() > 1; }
 
   /// Collective: the round trip of a cache line between this rank and its right neighbour, as the lower quartile of
-  /// short runs, since other work only lengthens them. Pairs that have no rank in common are measured at the same
-  /// time. Nothing for the second of two ranks, whose pair is the first one's.
+  /// short runs, because other work only lengthens them. Pairs without a common rank are measured at the same time. The
+  /// second of two ranks gets nothing, because their pair is the first one's.
   [[nodiscard]] std::optional<core::Seconds> round_trip();
 
-  /// Collective, in turn with read(): writes `bytes`, and returns once the right neighbour has done so too.
+  /// Collective, in turn with read(): writes `bytes`, and returns once the right neighbour has also done so.
   void write(core::Bytes bytes);
-  /// Local: brings all lines that the right neighbour wrote to this core, by one load each, which is the fastest way.
+  /// Local: brings all lines that the right neighbour wrote to this core, by one load each, the fastest way.
   void read();
 
  private:
@@ -46,7 +46,7 @@ class CoreProbe {
   std::uint64_t n_followed_ = 0;
   std::uint64_t n_written_ = 0;
   std::size_t bytes_ = 0;      ///< of the last write()
-  std::uint64_t checked_ = 0;  ///< what read() found, so that no compiler leaves out the loads
+  std::uint64_t checked_ = 0;  ///< from read(), so that no compiler omits the loads
 };
 
 }  // namespace lockstep::comm

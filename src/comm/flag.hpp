@@ -1,4 +1,4 @@
-// Flags in shared memory, with which ranks of a node show their progress without locks.
+// Flags in shared memory, by which ranks of a node show their progress without locks.
 // Invariant: one writer, many readers, values only grow; a Flag has 128 bytes to itself (two lines, because prefetchers
 // fetch pairs).
 // Used by shm, hierarchical, the probe of distances and parallel/node_flags.
@@ -15,10 +15,10 @@ namespace lockstep::comm {
 
 inline constexpr std::size_t flag_stride = 128;
 
-/// Zero-initialised memory is a valid one, of value 0.
+/// Zero-initialised memory is a valid one, with value 0.
 class FlagWord {
  public:
-  /// Everything this rank wrote before is visible to whoever has seen `value`.
+  /// A rank that has seen `value` also sees everything that this rank wrote before.
   void publish(std::uint64_t value) noexcept { value_.store(value, publish_order); }
   [[nodiscard]] std::uint64_t value() const noexcept { return value_.load(std::memory_order_acquire); }
   [[nodiscard]] bool reached(std::uint64_t wanted) const noexcept { return value() >= wanted; }
@@ -28,7 +28,7 @@ class FlagWord {
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 };
 
-/// Alone on its lines.
+/// Shares its lines with nothing else.
 class alignas(flag_stride) Flag : public FlagWord {};
 
 /// Tells the processor that this is a waiting loop.
@@ -40,7 +40,7 @@ inline void pause_processor() noexcept {
 #endif
 }
 
-/// Checks `reached` until it holds: busily for a while, then yielding between checks.
+/// Checks `reached` until it holds: first without a pause, later yielding between checks.
 template <class Reached>
 void wait_until(Transport& transport, Reached reached) {
   for (int looks = transport.spin_limit(); looks > 0; --looks) {

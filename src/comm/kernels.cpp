@@ -8,7 +8,7 @@
 namespace lockstep::comm {
 namespace {
 
-// Global because it stands for the processor, of which there is one, and plans made anywhere must agree on it.
+// Global because there is one processor, and all plans must use the same set.
 std::atomic<const Kernels*> forced_kernels{nullptr};
 
 }  // namespace

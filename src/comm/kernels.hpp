@@ -1,6 +1,6 @@
-// The loops that touch elements: combine, fold, divide, copy; one set per instruction set, chosen at run time.
-// Invariant: all sets give the same bits; sums and products of 16-bit floats are made in float32 and rounded once per
-// call; min and max of a NaN and anything are NaN.
+// The loops over elements: combine, fold, divide, copy; one set per instruction set, chosen at run time.
+// Invariant: all sets give the same bits; sums and products of 16-bit floats are computed in float32 and rounded once
+// per call; min and max of a NaN and anything are NaN.
 // Used by the schedules' executor, shm and hierarchical, parallel/, and the memory probe of reduce_all/.
 #pragma once
 
@@ -27,14 +27,14 @@ struct FoldTarget {
   bool stream = false;
 };
 
-/// target[i] = (sources[0][i] op sources[1][i] op ...) / divisor, in that order, one rounding in all for 16-bit floats.
-/// A divisor of 1 divides nothing; others are given for avg only. At least one source; `first` may equal a source.
+/// target[i] = (sources[0][i] op sources[1][i] op ...) / divisor, in that order, rounded once for 16-bit floats. The
+/// divisor is 1 except for avg. At least one source; `first` may equal a source.
 using Fold = void (*)(FoldTarget target, std::span<const std::byte* const> sources, std::size_t n, int divisor);
 
 /// dst[i] = src[i] / divisor; integers truncate toward zero; dst may be src.
 using Divide = void (*)(std::byte* dst, const std::byte* src, std::size_t n, int divisor);
 
-/// One instruction set's loops.
+/// The loops of one instruction set.
 struct Kernels {
   Isa isa = Isa::plain;
   Combine combine[core::all_dtypes.size()][all_reduce_ops.size()] = {};
@@ -52,14 +52,13 @@ struct Kernels {
   [[nodiscard]] Divide find_divide(core::DType dtype) const noexcept { return divide[static_cast<std::size_t>(dtype)]; }
 };
 
-/// Every set this processor can run, slowest first; never empty.
+/// Returns every set that this processor can run, slowest first; never empty.
 [[nodiscard]] std::span<const Kernels* const> available_kernels() noexcept;
 
 /// The set in use: the fastest available, unless force_kernels() chose another.
 [[nodiscard]] const Kernels& kernels() noexcept;
 
-/// For tests and comparisons: use `isa` from now on in plans made later. Throws core::Error (usage) if it is not
-/// available.
+/// For tests and comparisons: plans made from now on use `isa`. Throws core::Error (usage) if it is not available.
 void force_kernels(Isa isa);
 
 }  // namespace lockstep::comm

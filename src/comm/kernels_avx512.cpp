@@ -10,7 +10,7 @@ struct Avx512 : Portable {
   static constexpr std::size_t vector_bytes = 64;
   static constexpr bool can_stream = true;
 
-  // Masked conversions throughout, as GCC 12 warns of an uninitialized operand inside the plain ones.
+  // Uses masked conversions, because GCC 12 warns about an uninitialized operand inside the others.
   static constexpr __mmask16 all_lanes = 0xffff;
 
   template <std::size_t n>

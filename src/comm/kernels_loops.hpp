@@ -1,5 +1,5 @@
-// The loops of one kernel set, written once over vectors whose length and special instructions a `Simd` policy gives.
-// Invariant: as kernels_vectors.hpp; every set computes the same bits, except which NaN the sum or product of two is.
+// The loops of one kernel set, for vectors whose length and special instructions a `Simd` policy defines.
+// Invariant: as kernels_vectors.hpp; every set computes the same bits, except for which NaN results from two NaNs.
 // Used by kernels_plain.cpp, kernels_avx2.cpp and kernels_avx512.cpp, each compiled with its own flags.
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace lockstep::comm {
 namespace {
 
-/// 16-bit floats as the policy converts them, or by their order; other types as they are.
+/// Loads 16-bit floats as the policy converts them, or as ordered integers; other types unchanged.
 template <class Simd, class T, std::size_t n>
 [[gnu::always_inline]] inline auto load_values(const std::byte* from) {
   const auto memory = load<Vector<typename Element<T>::Memory, n>>(from);
@@ -68,14 +68,14 @@ class Folder {
     return (0 - address) % Simd::vector_bytes / element_bytes;
   }
 
-  /// Whole tiles of [at, n); returns where they end.
+  /// Folds whole tiles of [at, n); returns where they end.
   template <std::size_t lanes, std::size_t n_vectors, bool stream>
   [[gnu::always_inline]] std::size_t run_tiles(std::size_t at, std::size_t n) const {
     for (; n - at >= lanes * n_vectors; at += lanes * n_vectors) run_tile<lanes, n_vectors, stream>(at * element_bytes);
     return at;
   }
 
-  /// What is left after the tiles, by shorter and shorter vectors.
+  /// Folds the rest after the tiles, with shorter and shorter vectors.
   template <std::size_t lanes>
   [[gnu::always_inline]] void run_rest(std::size_t at, std::size_t n) const {
     at = run_tiles<lanes, 1, false>(at, n);
@@ -141,7 +141,7 @@ consteval void add_op(Kernels& kernels, core::DType dtype, ReduceOp op) {
   kernels.fold[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(op)] = &fold<Simd, T, Op>;
 }
 
-/// `Least` and `Greatest`: what the type is while Min and Max look for these.
+/// `Least` and `Greatest`: the types in which Min and Max compare.
 template <class Simd, class T, class Least = T, class Greatest = T>
 consteval void add_type(Kernels& kernels, core::DType dtype) {
   add_op<Simd, T, Sum>(kernels, dtype, ReduceOp::sum);

@@ -3,7 +3,7 @@
 namespace lockstep::comm {
 namespace {
 
-/// Short vectors, which most processors have, and which the compiler takes apart for the others.
+/// Short vectors, which most processors have; for others the compiler splits them.
 struct Plain : Portable {
   static constexpr Isa isa = Isa::plain;
   static constexpr std::size_t vector_bytes = 16;

@@ -1,6 +1,7 @@
 // Vectors of elements: types, 16-bit float conversions, the reduction operators and division, for any number of lanes.
-// Invariant: a kernel set defines no weak symbol, which the linker could pick for code that must run on any processor:
-// all is in an unnamed namespace, and of std and core only constants and what is always inlined is used.
+// Invariant: a kernel set defines no weak symbol, because the linker could choose it for code that must run on any
+// processor. Everything is in an unnamed namespace; of std and core, only constants and always-inlined functions are
+// used.
 // Used by kernels_loops.hpp and the kernel sets.
 #pragma once
 
@@ -13,7 +14,7 @@
 namespace lockstep::comm {
 namespace {
 
-/// Vectors are the extension GCC and Clang share: element-wise operators, any processor.
+/// Vectors use the extension that GCC and Clang share: element-wise operators on any processor.
 template <class T, std::size_t n>
 struct VectorOf {
   typedef T type __attribute__((vector_size(n * sizeof(T))));
@@ -26,7 +27,7 @@ using Lane = std::remove_cvref_t<decltype(V{}[0])>;
 template <class V>
 inline constexpr std::size_t n_lanes_of = sizeof(V) / sizeof(Lane<V>);
 
-/// What an element is in memory and what it is computed in.
+/// The type of an element in memory, and the type in which it is computed.
 template <class T>
 struct Element {
   using Memory = T;
@@ -43,14 +44,15 @@ struct Element<core::bfloat16> {
   using Value = float;
 };
 
-/// Between bits and order of a 16-bit float, in either direction: of negative numbers all bits but the sign turn round.
+/// Converts between the bits of a 16-bit float and an integer of the same order: flips all bits except the sign of
+/// negative numbers.
 template <class V>
 [[gnu::always_inline]] inline V turn_negatives(V v) {
   return v ^ (v >> 15 & 0x7fff);
 }
 
-/// A 16-bit float for Min and Max: an integer that orders as it does, with -0 below +0 and every NaN at `nan`, beyond
-/// all others. Nothing is converted, and twice as many fit a vector.
+/// A 16-bit float for Min and Max: an integer with the same order, with -0 below +0 and every NaN at `nan`, beyond all
+/// others. Nothing is converted, and twice as many fit a vector.
 template <std::int16_t infinity, std::int16_t nan>
 struct Ordered {
   template <class V>
@@ -80,8 +82,8 @@ template <class V>
   __builtin_memcpy(to, &v, sizeof(v));
 }
 
-/// What an instruction set may do better than the compiler does: conversions of 16-bit floats, stores past the caches.
-/// The policies of the sets derive from this one, which is right for all; `n` is the number of lanes.
+/// The operations that an instruction set may do better than the compiler: conversions of 16-bit floats, stores past
+/// the caches. The policies of the sets derive from this one, which works on all; `n` is the number of lanes.
 struct Portable {
   static constexpr bool can_stream = false;
 
@@ -96,7 +98,7 @@ struct Portable {
     return __builtin_convertvector(v, Vector<std::uint16_t, n>);
   }
 
-  /// Exact, but for a signaling NaN, which may become quiet.
+  /// Exact, except that a signaling NaN may become quiet.
   template <std::size_t n>
   [[gnu::always_inline]] static Vector<float, n> half_to_float(Vector<std::uint16_t, n> half) {
     using Bits = Vector<std::int32_t, n>;
@@ -104,7 +106,7 @@ struct Portable {
     const Bits h = __builtin_convertvector(half, Bits);
     const Bits magnitude = (h & 0x7fff) << 13;
     const Bits rebiased = magnitude + ((127 - 15) << 23);
-    // Subnormals: the fraction is put under the exponent of 2^-14, whose implicit one is subtracted again.
+    // Subnormals: puts the fraction under the exponent of 2^-14 and subtracts its implicit one.
     const Floats subnormal = __builtin_bit_cast(Floats, rebiased + (1 << 23)) - 0x1p-14f;
     const Bits finite = magnitude < (1 << 23) ? __builtin_bit_cast(Bits, subnormal) : rebiased;
     const Bits all = magnitude < (31 << 23) ? finite : (magnitude | (255 << 23));
@@ -118,7 +120,7 @@ struct Portable {
     using Floats = Vector<float, n>;
     const Bits bits = __builtin_bit_cast(Bits, value);
     const Bits magnitude = bits & 0x7fffffff;
-    // The normal range: round on the last kept bit; a carry into the exponent is right, up to infinity.
+    // The normal range: rounds on the last kept bit; a carry into the exponent is correct, up to infinity.
     const Bits normal = (magnitude - ((127 - 15) << 23) + 0xfff + ((magnitude >> 13) & 1)) >> 13;
     // Below 2^-14: adding 0.5 aligns the last kept bit with float's, so the addition itself rounds.
     const Bits subnormal = __builtin_bit_cast(Bits, __builtin_bit_cast(Floats, magnitude) + 0.5f) - (126 << 23);
@@ -152,7 +154,7 @@ template <class Simd, std::size_t n>
   return Simd::template narrow<n>(all >> 16);
 }
 
-/// Integers as unsigned, whose arithmetic wraps; floats as they are.
+/// Converts integers to unsigned, whose arithmetic wraps; leaves floats unchanged.
 template <class V>
 [[gnu::always_inline]] inline auto wrapping(V v) {
   if constexpr (std::is_integral_v<Lane<V>>)
@@ -175,8 +177,8 @@ struct Prod {
   }
 };
 
-/// `chosen` of a and b, where neither is a NaN; else a NaN. `chosen` is what x86's min and max instructions do with
-/// (b, a): `a`, unless `b` is strictly beyond it. So it keeps a NaN of `a` by itself and passes over one of `b`.
+/// Returns `chosen` if neither a nor b is a NaN; else a NaN. `chosen` is the result of x86's min or max instruction on
+/// (b, a): `a`, unless `b` is strictly beyond it. So it already keeps a NaN in `a`, but ignores one in `b`.
 template <class V>
 [[gnu::always_inline]] inline V or_nan(V chosen, V b) {
   if constexpr (std::is_floating_point_v<Lane<V>>)
@@ -185,7 +187,7 @@ template <class V>
     return chosen;
 }
 
-// Of equal values (+0 and -0) the first stays.
+// The first of equal values (+0 and -0) stays.
 struct Min {
   template <class V>
   [[gnu::always_inline]] static V apply(V a, V b) {
@@ -201,7 +203,7 @@ struct Max {
 };
 
 /// Truncates toward zero. Narrow integers are divided as floats that hold the dividend exactly: a quotient is either
-/// whole or at least 1/divisor below the next whole number, and rounding bridges less than that.
+/// whole or at least 1/divisor below the next whole number, more than rounding can bridge.
 template <class T>
 [[gnu::always_inline]] inline T quotient(T dividend, int divisor) {
   if constexpr (sizeof(T) == 8)
@@ -217,7 +219,7 @@ template <class V>
   if constexpr (std::is_floating_point_v<Lane<V>>) {
     return v / static_cast<Lane<V>>(divisor);
   } else {
-    Lane<V> lanes[n_lanes_of<V>];  // x86 divides no integer vectors: left to the compiler's vectorizer
+    Lane<V> lanes[n_lanes_of<V>];  // x86 has no integer vector division: left to the compiler's vectorizer
     __builtin_memcpy(lanes, &v, sizeof(v));
     for (Lane<V>& lane : lanes) lane = quotient(lane, divisor);
     __builtin_memcpy(&v, lanes, sizeof(v));

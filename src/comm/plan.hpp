@@ -20,22 +20,22 @@ class Plan {
   /// `output`.
   virtual void bind(std::span<const std::byte> input, std::span<std::byte> output) = 0;
 
-  /// Collective: does the call; on return `output` holds the result and `input` may be changed.
+  /// Collective: executes the call; on return `output` holds the result and `input` may be changed.
   virtual void run() = 0;
 
   /// Collective: starts the call after all earlier operations of `stream`. The buffers belong to the plan until wait()
-  /// returned or test() was true.
+  /// returns or test() returns true.
   virtual void start(const runtime::Stream& stream) {
     stream.wait();
     begin();
   }
-  /// Local: advances without waiting; true once the call is complete.
+  /// Local: advances without waiting; returns true once the call is complete.
   [[nodiscard]] virtual bool test() = 0;
   /// Local: returns when the call is complete.
   virtual void wait() = 0;
 
  private:
-  /// Like start(), for a host that has all it needs.
+  /// Like start(), for a host whose input is complete.
   virtual void begin() = 0;
 };
 

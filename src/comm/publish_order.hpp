@@ -1,4 +1,4 @@
-// The memory order with which a rank publishes what it wrote to shared memory.
+// The memory order by which a rank publishes its writes to shared memory.
 // Invariant: release. With a weaker order, a peer may see the flag before the data; a test shows that this is detected.
 // Used by flag.hpp only; a separate file so that the test can replace it by a weaker one.
 #pragma once

@@ -52,7 +52,7 @@ constexpr Algorithm mpi_on_devices() {
   row.steps = row.bytes = of_the_library;
   row.why_not = mpi_native::why_not_for_devices;
   row.only_all_reduce = true;
-  row.is_variant = true;  // what an MPI says of itself need not be so, and would end the run
+  row.is_variant = true;  // an MPI's claim need not be true, and a wrong one would end the run
   return row;
 }
 
@@ -127,7 +127,7 @@ constexpr std::array table{
         nccl::why_not_by_trees_of_switches),
 };
 
-/// Does not compile for a name that is not in the table.
+/// Does not compile for a name outside the table.
 consteval const Algorithm* row(std::string_view name) {
   for (const Algorithm& algorithm : table)
     if (algorithm.name == name) return &algorithm;
@@ -162,7 +162,7 @@ Choice choose(const Call& call, std::span<const int> nodes, bool is_order_fixed)
   const auto n_nodes = 1 + static_cast<std::size_t>(*std::max_element(nodes.begin(), nodes.end()));
   const bool is_all_reduce = call.collective == Collective::all_reduce;
   core::require(!is_order_fixed || call.collective != Collective::reduce_scatter,
-                "an all_reduce may have a fixed order");
+                "a reduce_scatter has no fixed order");
   if (is_all_reduce && is_order_fixed) return {row("recursive_doubling")};
   if (n_nodes == 1) return {row("shm"), is_all_reduce};
   if (!is_all_reduce) return {row("ring")};

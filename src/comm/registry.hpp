@@ -1,4 +1,4 @@
-// The table of algorithms, and the choice among them: the only place where an algorithm's name is written.
+// The table of algorithms, and the choice among them: the only place with names of algorithms.
 // Invariant: names never change once released; reduce_all, the trainer, the tests and the documentation all read this
 // table.
 // Used by all code that communicates, or lets a user choose an algorithm.
@@ -19,9 +19,9 @@
 
 namespace lockstep::comm {
 
-/// What one call costs on the wire, summed over all ranks; memory shared on a node is not the wire.
+/// The network traffic of one call, summed over all ranks; memory shared on a node does not count.
 struct Cost {
-  /// The maximum number of messages in sequence (exact for a power of two); those of segments overlap.
+  /// The maximum number of messages in sequence (exact for a power of two); segments overlap.
   std::uint64_t steps = 0;
   std::uint64_t messages = 0;
   std::uint64_t bytes = 0;
@@ -33,25 +33,25 @@ using CostFormula = Cost (*)(const Call& call, std::span<const int> nodes);
 /// How an algorithm implements one collective; both null if it does not.
 struct Implementation {
   MakePlan make = nullptr;
-  CostFormula cost = nullptr;  ///< null where the library hides it (`mpi`)
+  CostFormula cost = nullptr;  ///< null if the library hides it (`mpi`)
 };
 
-/// The requirements of an algorithm; the last three are those for device memory.
+/// The requirements of an algorithm; the last three are for device memory.
 enum class Needs : std::uint8_t { nothing, mpi_processes, one_node, several_nodes, devices, own_devices, switches };
 
-/// Where the ranks compute and have their vectors.
+/// Where the ranks compute and keep their vectors.
 enum class Devices : std::uint8_t {
   none,     ///< the host
-  shared,   ///< GPUs, of which some serve several ranks, and NCCL does not
+  shared,   ///< GPUs, some of which serve several ranks, which NCCL does not support
   own,      ///< GPUs, one each, or DeviceChoice::has_hosts_for_nccl
-  switched  ///< likewise, and switches between those of a node add up
+  switched  ///< as `own`, and switches between the GPUs of a node add up
 };
 
 [[nodiscard]] Devices devices_of(const runtime::DeviceChoice& choice) noexcept;
 
-/// Collective: `row` is the algorithm's own.
+/// Collective: `row` is the algorithm's own row.
 using MakeGroup = std::unique_ptr<DeviceGroup> (*)(const Algorithm& row, Transport& transport);
-/// Like obstacle(), for what concerns this algorithm alone.
+/// Like obstacle(), but only about this algorithm.
 using WhyNot = std::optional<std::string> (*)(const Call& call, const Transport& transport);
 
 struct Algorithm {
@@ -63,11 +63,11 @@ struct Algorithm {
   Implementation reduce_scatter;
   Implementation all_gather;
   Needs needs = Needs::nothing;
-  MakeGroup group = nullptr;  ///< of those for devices, which have no Implementation
+  MakeGroup group = nullptr;  ///< for device algorithms, which have no Implementation
   WhyNot why_not = nullptr;
-  bool is_variant = false;  ///< takes part only where it is named
+  bool is_variant = false;  ///< used only if it is named
 
-  bool only_all_reduce = false;  ///< of those for devices
+  bool only_all_reduce = false;  ///< device algorithms that have no other collective
 
   [[nodiscard]] bool is_for_devices() const noexcept { return group != nullptr; }
   [[nodiscard]] bool does(Collective collective) const noexcept;
@@ -78,27 +78,27 @@ struct Algorithm {
 [[nodiscard]] std::span<const Algorithm> algorithms() noexcept;
 [[nodiscard]] const Algorithm* find_algorithm(std::string_view name) noexcept;
 
-/// Messages up to this size cost their number, longer ones their bytes.
+/// The cost of messages up to this size is their number, that of longer ones their bytes.
 inline constexpr core::Bytes largest_short_message{std::uint64_t{16} << 10};
 
 struct Choice {
   const Algorithm* algorithm = nullptr;
-  /// Whether training sums and updates in one pass through the node's shared memory; `algorithm` is then the
-  /// communication alone.
+  /// Whether training sums and updates in one pass through the node's shared memory; `algorithm` is then only the
+  /// communication.
   bool is_fused = false;
 };
 
-/// The algorithm for `call` over ranks on these nodes, one without an obstacle(): on one node through shared memory; on
-/// several a ring for the halves of an all_reduce; otherwise recursive doubling for short vectors, hierarchical if
-/// nodes have several ranks, and for one rank per node Rabenseifner's algorithm or, unless the number of ranks is a
-/// power of two, a ring. Training sums the gradients of a node first and asks for each owner's slice, one rank per
-/// node. If `is_order_fixed` an all_reduce sums in a binary tree over ranks: recursive doubling pairs rank r with r^1,
-/// then the pairs, ..., and adds the lower one first on both sides; training uses the same tree through shared memory
-/// on a node, and this one between nodes. A pure function, so all ranks get the same.
+/// Chooses the algorithm for `call` over ranks on these nodes, one without an obstacle(). On one node: shared memory.
+/// On several: a ring for the halves of an all_reduce; otherwise recursive doubling for short vectors, hierarchical if
+/// nodes have several ranks, and for one rank per node Rabenseifner's algorithm, or a ring if the number of ranks is
+/// not a power of two. Training sums the gradients of a node first and then asks for each owner's slice, one rank per
+/// node. If `is_order_fixed`, an all_reduce sums in a binary tree over ranks: recursive doubling pairs rank r with r^1,
+/// then the pairs, ..., and both sides add the lower one first. Training uses the same tree through shared memory on a
+/// node, and this one between nodes. A pure function, so all ranks get the same.
 [[nodiscard]] Choice choose(const Call& call, std::span<const int> nodes, bool is_order_fixed);
 
-/// Likewise for vectors on devices: the library of the devices if there is one and each rank has its own device, else
-/// through the host.
+/// Chooses the algorithm for vectors on devices: the library of the devices if there is one and each rank has its own
+/// device, else through the host.
 [[nodiscard]] const Algorithm& choose_for_devices(const Call& call, const Transport& transport, Devices devices);
 
 /// Why `algorithm` does not support `call` over these ranks with such devices, as the end of "NAME ..."; nothing if it
@@ -106,8 +106,8 @@ struct Choice {
 [[nodiscard]] std::optional<std::string> obstacle(const Algorithm& algorithm, const Call& call,
                                                   const Transport& transport, Devices devices = Devices::none);
 
-/// Whether vectors may be combined on their way, by switches between these devices or by those of a network that NCCL
-/// uses (NCCL_COLLNET_ENABLE).
+/// Whether switches between these devices, or those of a network that NCCL uses (NCCL_COLLNET_ENABLE), may combine
+/// vectors in transit.
 [[nodiscard]] bool may_be_added_up_on_the_way(const Call& call, Devices devices);
 
 /// Collective: prepares `call` on the host. Throws core::Error (usage) if there is an obstacle().

@@ -15,7 +15,7 @@
 
 namespace lockstep::comm {
 
-/// Which buffer a region lies in.
+/// The buffer of a region.
 enum class Operand : std::uint8_t { input, output, scratch };
 
 /// A part of a buffer.
@@ -38,15 +38,15 @@ struct Step {
   Region second;  ///< of combine: target = first op second
 };
 
-/// Steps of one rank. Regions of no elements make no step, on either side.
+/// Steps of one rank. Empty regions make no step, on either side.
 class Schedule {
  public:
   void send(int slot, int to, Region from);
   void recv(int slot, int from, Region into);
-  /// Does nothing if the slot is idle, so a loop may wait for a slot it has not used yet.
+  /// Does nothing if the slot is idle, so a loop may wait for a slot that it has not used yet.
   void wait(int slot);
   void combine(Region target, Region first, Region second);
-  /// Nothing if both are the same region.
+  /// Does nothing if both are the same region.
   void copy(Region target, Region source);
   /// Divides in place; does nothing for a divisor of 1.
   void divide(Region target, int divisor);
@@ -76,7 +76,7 @@ struct Setting {
 
   [[nodiscard]] core::Slice part(int rank_of_part) const noexcept { return call.part(rank_of_part, n_ranks); }
   [[nodiscard]] core::Slice whole() const noexcept { return {0, call.n_elements}; }
-  /// What the finished sum is divided by.
+  /// The divisor of the finished sum.
   [[nodiscard]] int divisor() const noexcept { return call.op == ReduceOp::avg ? n_ranks : 1; }
 };
 

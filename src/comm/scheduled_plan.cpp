@@ -1,4 +1,4 @@
-// Runs a schedule: one loop, blocking or not.
+// Runs a schedule, blocking or not.
 #include <cstring>
 #include <utility>
 

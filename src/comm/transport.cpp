@@ -9,7 +9,7 @@
 namespace lockstep::comm {
 namespace {
 
-/// Collective: the value of every rank, on all.
+/// Collective: gives every rank's value to all ranks.
 std::vector<int> gather_everywhere(const runtime::Communicator& communicator, int mine) {
   std::vector<int> all = runtime::gather_values<int>(communicator, std::span<const int>{&mine, 1});
   all.resize(static_cast<std::size_t>(communicator.n_ranks()));
@@ -17,14 +17,14 @@ std::vector<int> gather_everywhere(const runtime::Communicator& communicator, in
   return all;
 }
 
-/// Collective: of each rank the lowest rank of its node.
+/// Collective: returns the lowest rank of each rank's node.
 std::vector<int> find_nodes(const runtime::Communicator& world) {
   return gather_everywhere(world, runtime::broadcast_value(*world.split_shared(), world.rank()));
 }
 
-/// Every `n_ranks` ranks of a node are a node.
+/// Makes every `n_ranks` ranks of a node a node.
 std::vector<int> divide(const std::vector<int>& nodes, int n_ranks) {
-  std::map<int, int> n_before;  // ranks of a node
+  std::map<int, int> n_before;  // ranks of the node
   std::map<std::pair<int, int>, int> parts;
   std::vector<int> result;
   for (const int node : nodes) {

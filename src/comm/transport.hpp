@@ -19,7 +19,7 @@ namespace lockstep::comm {
 using runtime::Channel;
 using runtime::SharedSegment;
 
-/// Where in its node a rank runs, as numbers that are equal for ranks that share it, and equal if unknown.
+/// A rank's place in its node; numbers are equal for ranks that share the place, and equal if unknown.
 struct Seat {
   int socket = 0;
   int cache = 0;  ///< the last-level cache
@@ -28,9 +28,9 @@ struct Seat {
 /// The places of the ranks of a transport, by rank.
 struct Seating {
   std::vector<int> nodes{};       ///< counted from 0 in order of the lowest rank; ranks of one node can share memory
-  std::vector<int> real_nodes{};  ///< without those that are pretended
+  std::vector<int> real_nodes{};  ///< without simulated ones
   std::vector<Seat> seats{};
-  bool is_crowded = false;  ///< ranks share cores, so that waiting must give the processor away at once
+  bool is_crowded = false;  ///< ranks share cores, so a waiting rank must yield the processor at once
 };
 
 /// A group of ranks, how they reach each other, and where they are.
@@ -44,9 +44,9 @@ class Transport {
   /// Node index of every rank.
   [[nodiscard]] const std::vector<int>& nodes() const noexcept { return seating_.nodes; }
   [[nodiscard]] int n_nodes() const noexcept;
-  /// Without simulated nodes: as libraries count them that look for themselves.
+  /// The number of nodes without simulated ones, as libraries that look for themselves count them.
   [[nodiscard]] int n_real_nodes() const noexcept;
-  /// Of every rank.
+  /// The seat of every rank.
   [[nodiscard]] const std::vector<Seat>& seats() const noexcept { return seating_.seats; }
   [[nodiscard]] const runtime::Communicator& communicator() const noexcept { return *communicator_; }
 
@@ -54,8 +54,8 @@ class Transport {
   [[nodiscard]] std::unique_ptr<Channel> open_channel(int n_slots) { return communicator_->open_channel(n_slots); }
   /// Collective: ranks with equal `color` form a group, ordered by `key`, then rank. The parent must outlive it.
   [[nodiscard]] std::unique_ptr<Transport> split(int color, int key);
-  /// Collective over ranks of one node: `bytes` for each rank, zeroed and placed by its owner. The transport must
-  /// outlive it.
+  /// Collective over ranks of one node: shares `bytes` for each rank, zeroed and placed by its owner. The transport
+  /// must outlive it.
   [[nodiscard]] std::unique_ptr<SharedSegment> share(std::size_t bytes) { return communicator_->share(bytes); }
 
   /// How often to look at a flag before yielding the processor: rarely if ranks share cores.
@@ -74,7 +74,7 @@ struct TransportOptions {
   /// The placement of `world`, if known: nodes, seats, and whether ranks share cores. Otherwise nodes are detected, and
   /// seats are unknown.
   const runtime::Topology* topology = nullptr;
-  /// Assume that ranks share cores, so that waiting must yield the processor at once.
+  /// Assumes that ranks share cores, so a waiting rank must yield the processor at once.
   bool oversubscribed = false;
 };
 
@@ -82,10 +82,10 @@ struct TransportOptions {
 [[nodiscard]] std::unique_ptr<Transport> make_transport(const runtime::Communicator& world,
                                                         const TransportOptions& options);
 
-/// The nodes of ranks that have one each.
+/// Returns the nodes of ranks that have one each.
 [[nodiscard]] std::vector<int> one_rank_each(int n_nodes);
 
-/// Any labels, one per rank, as indices from 0 in order of first appearance.
+/// Renumbers any labels, one per rank, as indices from 0 in order of first appearance.
 [[nodiscard]] std::vector<int> renumber(const std::vector<int>& labels);
 
 }  // namespace lockstep::comm

@@ -13,9 +13,9 @@ namespace lockstep::comm {
 
 using runtime::Traffic;
 
-/// Runs `body` once per rank, each in its own thread; `nodes[r]` is the simulated node of rank r, `seats[r]` its place
-/// there (no seats: all in one place). Rethrows the first failure. A rank that waits without result for `patience`
-/// counts as one.
+/// Runs `body` once per rank, each in its own thread. `nodes[r]` is the simulated node of rank r, `seats[r]` its place
+/// there (no seats: all in one place). Rethrows the first failure. A rank that waits in vain for `patience` counts as a
+/// failure.
 Traffic run_as_threads(const std::vector<int>& nodes, const std::function<void(Transport&)>& body,
                        core::Seconds patience = {30}, const std::vector<Seat>& seats = {});
 

@@ -1,5 +1,5 @@
-// Time as decisions take it: limits, intervals, pauses.
-// Invariant: monotonic; handed in, so that tests set it. What is measured is measured by core/timer.hpp alone.
+// Time for decisions: limits, intervals, pauses.
+// Invariant: monotonic; passed in, so that tests can set it. Measurements use only core/timer.hpp.
 // Used by io/retry, runtime/ and training/.
 #pragma once
 
@@ -11,20 +11,20 @@
 
 namespace lockstep::core {
 
-/// May be used by several threads at once.
+/// Several threads may use it at once.
 class Clock {
  public:
   virtual ~Clock() = default;
 
-  /// Only differences mean anything. Signal handlers may call it.
+  /// Only differences are meaningful. Signal handlers may call it.
   [[nodiscard]] virtual Seconds now() const noexcept = 0;
   /// Returns when `time` has passed.
   virtual void sleep(Seconds time) const = 0;
-  /// Returns when `time` has passed or `wake` is notified, or sooner; `lock` is released meanwhile.
+  /// Returns when `time` has passed or `wake` is notified, or sooner; releases `lock` meanwhile.
   virtual void wait(std::condition_variable& wake, std::unique_lock<std::mutex>& lock, Seconds time) const = 0;
 };
 
-/// CLOCK_MONOTONIC, as now().
+/// The clock CLOCK_MONOTONIC, as now().
 [[nodiscard]] const Clock& real_clock() noexcept;
 
 /// Time since construction or the last restart(), by a clock that must outlive it.

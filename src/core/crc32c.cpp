@@ -7,7 +7,7 @@ namespace {
 
 using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
 
-/// Entry [k][b]: what byte b contributes to the register when k more bytes follow it.
+/// Entry [k][b]: the contribution of byte b to the register when k more bytes follow it.
 constexpr Tables make_tables() noexcept {
   Tables tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
@@ -26,7 +26,7 @@ constexpr Tables make_tables() noexcept {
 
 constexpr Tables tables = make_tables();
 
-/// Of any alignment, on machines of any byte order; compilers make one load of it.
+/// Loads from any alignment, on machines of any byte order; compilers make this one load.
 std::uint64_t load_little_endian(const std::byte* bytes) noexcept {
   std::uint64_t word = 0;
   for (int i = 7; i >= 0; --i) word = (word << 8) | static_cast<std::uint64_t>(bytes[i]);

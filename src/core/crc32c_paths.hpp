@@ -1,4 +1,4 @@
-// The ways to compute a CRC32C, each on its own, so that tests can compare them.
+// The ways to compute a CRC32C, separately, so that tests can compare them.
 // Invariant: all map a register (the complement of a check sum) and more bytes to the same next register.
 // Used by core/crc32c.cpp and its test.
 #pragma once
@@ -22,13 +22,13 @@ constexpr std::uint32_t crc32c_power(std::uint32_t exponent) noexcept {
   return power;
 }
 
-/// Eight bytes a step by tables (Kounavis & Berry 2008, "slicing-by-8").
+/// Processes eight bytes per step by tables (Kounavis & Berry 2008, "slicing-by-8").
 [[nodiscard]] std::uint32_t crc32c_by_tables(std::uint32_t crc, std::span<const std::byte> data) noexcept;
 
-/// By the processor's instructions; nullptr where it has none. 28 GB/s where the tables reach 2.
+/// Uses the processor's instructions; nullptr if it has none. 28 GB/s, while tables reach 2.
 [[nodiscard]] Crc32cPath crc32c_by_instructions() noexcept;
 
-/// By 64 bytes an instruction; nullptr where the processor has none.
+/// Processes 64 bytes per instruction; nullptr if the processor cannot.
 [[nodiscard]] Crc32cPath crc32c_by_wide_instructions() noexcept;
 
 }  // namespace lockstep::core

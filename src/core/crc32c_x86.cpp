@@ -5,12 +5,11 @@
 #include "core/crc32c_paths.hpp"
 #include "core/instruction_sets.hpp"
 
-// The instruction takes one word a cycle but answers after three, so three lanes of the data are in flight at once and
-// then folded into one register (Gopal et al. 2011, "Fast CRC computation for iSCSI polynomial using CRC32
-// instruction").
+// The instruction starts one word per cycle but takes three, so three lanes of the data are processed at once and then
+// folded into one register (Gopal et al. 2011, "Fast CRC computation for iSCSI polynomial using CRC32 instruction").
 #define LOCKSTEP_CRC_TARGET gnu::target("sse4.2,pclmul")
-// Where four of those products take one instruction, folding the data itself is faster yet: 16 accumulators of 16
-// bytes, each moved past all others and added to the data there (Gopal et al. 2009, "Fast CRC computation for generic
+// If one instruction makes four of those products, folding the data itself is even faster: 16 accumulators of 16 bytes,
+// each moved past all others and added to the data there (Gopal et al. 2009, "Fast CRC computation for generic
 // polynomials using PCLMULQDQ").
 #define LOCKSTEP_CRC_WIDE_TARGET gnu::target("sse4.2,pclmul,avx512f,vpclmulqdq")
 
@@ -23,16 +22,16 @@ namespace {
   return _mm_crc32_u64(crc, word);
 }
 
-/// The product without carries; as polynomials, lowest bit first, it is a * b * x.
+/// The product without carries; for polynomials with the lowest bit first, it is a * b * x.
 [[LOCKSTEP_CRC_TARGET]] inline std::uint64_t multiply(std::uint64_t a, std::uint32_t b) noexcept {
   const __m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128(static_cast<long long>(a)), _mm_cvtsi64_si128(b), 0);
   return static_cast<std::uint64_t>(_mm_cvtsi128_si64(product));
 }
 
-/// Takes as many triples of lanes off the front of `data` as there are.
+/// Consumes as many triples of lanes from the front of `data` as there are.
 template <std::uint32_t lane_bytes>
 [[LOCKSTEP_CRC_TARGET]] std::uint32_t take_lanes(std::uint32_t crc, std::span<const std::byte>& data) noexcept {
-  // Moving a register past n bytes multiplies it by x^8n; the x of multiply() and the x^32 of the reduction come free.
+  // Moving a register past n bytes multiplies it by x^8n; the x of multiply() and the x^32 of the reduction are free.
   constexpr std::uint32_t past_one = crc32c_power(8 * lane_bytes - 33);
   constexpr std::uint32_t past_two = crc32c_power(16 * lane_bytes - 33);
   for (; data.size() >= 3 * lane_bytes; data = data.subspan(3 * lane_bytes)) {
@@ -61,14 +60,14 @@ template <std::uint32_t lane_bytes>
   return crc;
 }
 
-/// Factors that move 16 bytes past `bits` more: for their first half (low) and their second.
+/// Factors that move 16 bytes past `bits` more: for the first half (low) and the second.
 [[LOCKSTEP_CRC_WIDE_TARGET]] inline __m512i factors_past(std::uint64_t first, std::uint64_t second) noexcept {
   return _mm512_set4_epi64(static_cast<long long>(second), static_cast<long long>(first),
                            static_cast<long long>(second), static_cast<long long>(first));
 }
 
 constexpr std::uint64_t factor(std::uint32_t bits) noexcept {
-  return static_cast<std::uint64_t>(crc32c_power(bits - 1)) << 32;  // the x of the product comes free
+  return static_cast<std::uint64_t>(crc32c_power(bits - 1)) << 32;  // the x of the product is free
 }
 
 [[LOCKSTEP_CRC_WIDE_TARGET]] inline __m512i fold(__m512i sum, __m512i factors, __m512i data) noexcept {

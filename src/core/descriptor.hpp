@@ -1,6 +1,6 @@
 // An open file of the operating system.
-// Invariant: closed once, whatever happens; -1 is none.
-// Used by whatever opens files.
+// Invariant: closed exactly once; -1 is none.
+// Used by all code that opens files.
 #pragma once
 
 #include <unistd.h>

@@ -11,7 +11,7 @@ constexpr std::uint32_t shift_right_to_even(std::uint32_t value, std::uint32_t s
   return (value + (1u << (shift - 1)) - 1u + is_odd) >> shift;
 }
 
-// Rounding may carry into the exponent: that gives the next power of two, as it should.
+// Rounding may carry into the exponent, which correctly gives the next power of two.
 std::uint16_t float16_bits(float value) noexcept {
   constexpr std::uint32_t infinity = 0x7f80'0000, overflow = 0x477f'f000;  // 65520: half way from the largest to 2^16
   constexpr std::uint32_t smallest_normal = 0x3880'0000, rebias = (127u - 15u) << 23;

@@ -1,4 +1,4 @@
-// The twelve element types, and the two 16-bit floats C++20 has no name for.
+// The twelve element types, and the two 16-bit floats that C++20 lacks.
 // Invariant: conversions to 16 bits round once, to nearest, ties to even; NaN stays NaN.
 // Used by comm/ (kernels, plans), reduce_all/ and everything that stores elements.
 #pragma once
@@ -55,7 +55,7 @@ struct bfloat16 {
 [[nodiscard]] std::size_t size_of(DType dtype) noexcept;
 [[nodiscard]] bool is_floating(DType dtype) noexcept;
 
-/// By its name or a usual alias (nccl-tests' `half`, `float`, `double`, `bf16`, ...); nothing if unknown.
+/// Finds a type by its name or a usual alias (nccl-tests' `half`, `float`, `double`, `bf16`, ...); nothing if unknown.
 [[nodiscard]] std::optional<DType> find_dtype(std::string_view word) noexcept;
 
 /// Calls `f(std::type_identity<T>{})` with the C++ type of `dtype`.

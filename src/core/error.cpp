@@ -11,7 +11,7 @@
 namespace lockstep::core {
 namespace {
 
-// Messages do not say where the build tree lies.
+// Messages do not show the place of the build tree.
 std::string_view file_name(std::string_view path) { return path.substr(path.find_last_of('/') + 1); }
 
 }  // namespace

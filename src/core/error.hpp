@@ -1,4 +1,4 @@
-// Errors: what went wrong, where, what was expected, how to fix it, and which exit code follows.
+// Errors: what went wrong, where, what was expected, how to fix it, and the resulting exit code.
 // Invariant: nothing in core prints or exits; a failure travels as an Error until a main() reports it once.
 // Used by every folder.
 #pragma once
@@ -23,7 +23,7 @@ enum class ExitCode : int {
 
 [[nodiscard]] constexpr int to_int(ExitCode code) noexcept { return static_cast<int>(code); }
 
-/// One failure in the words a user needs. Empty fields are left out of the message.
+/// One failure in the words that a user needs. The message omits empty fields.
 struct Problem {
   std::string what{};      ///< "unknown algorithm 'rnig'"
   std::string where{};     ///< flag, file, key or rank: "--algorithm"
@@ -38,7 +38,7 @@ class Error : public std::runtime_error {
 
   [[nodiscard]] ExitCode code() const noexcept { return code_; }
   [[nodiscard]] const Problem& problem() const noexcept { return problem_; }
-  /// Where it was thrown; of interest for `system` errors only, so not part of what().
+  /// Where it was thrown; useful for `system` errors only, so not part of what().
   [[nodiscard]] const SourceLocation& location() const noexcept { return location_; }
 
  private:
@@ -47,11 +47,11 @@ class Error : public std::runtime_error {
   SourceLocation location_;
 };
 
-/// The message a user reads, one field a line: what, where, expected, fix. Control characters, as names of files may
-/// have them, are shown as \xNN.
+/// The message for a user, one field per line: what, where, expected, fix. Shows control characters, which names of
+/// files may contain, as \xNN.
 [[nodiscard]] std::string describe(const Problem& problem);
 
-/// The Error that `step` throws, to be brought to where ranks agree on one; nothing if it succeeds.
+/// Returns the Error that `step` throws, so that ranks can agree on one; nothing if it succeeds.
 template <class Step>
 [[nodiscard]] std::optional<Error> complaint_of(Step step) {
   try {
@@ -71,10 +71,10 @@ template <class Step>
 /// The system's words for an error number: "No such file or directory".
 [[nodiscard]] std::string system_reason(int error);
 
-/// Throws an Error with ExitCode::system that names the place, for whoever looks for the defect.
+/// Throws an Error with ExitCode::system that names the place in the source.
 [[noreturn]] void fail_promise(const char* promise, SourceLocation location);
 
-/// Checks a promise between two parts of Lockstep: a violation is a defect here, reported as ExitCode::system.
+/// Checks a promise between two parts of Lockstep: a violation is a defect of Lockstep, reported as ExitCode::system.
 inline void require(bool holds, const char* promise, SourceLocation location = SourceLocation::current()) {
   if (!holds) [[unlikely]]
     fail_promise(promise, location);

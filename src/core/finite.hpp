@@ -1,5 +1,5 @@
-// Whether numbers are finite, as fast as memory gives them.
-// Invariant: the compiler turns it into vector code: no early exit.
+// Whether numbers are finite, at the speed of memory.
+// Invariant: without an early exit, so that compilers vectorize it.
 // Used by parallel/ and the trainer.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace lockstep::core {
 
-/// No NaN and no infinity.
+/// Returns whether there is no NaN and no infinity.
 [[nodiscard]] inline bool all_finite(std::span<const float> values) noexcept {
   constexpr std::uint32_t magnitude = 0x7fff'ffff, infinity = 0x7f80'0000;
   std::uint32_t n_others = 0;

@@ -11,13 +11,13 @@
 namespace lockstep::core {
 namespace {
 
-// A word that is required, or all the words that remain.
+// A required word, or all remaining words.
 struct Place {
   std::string title;
   std::function<void(const std::string&)> take;
 };
 
-// "--val=" as "--val" and "": the parser would take the next argument for the value.
+// Splits "--val=" into "--val" and "", because the parser would take the next argument for the value.
 std::vector<std::string> split_empty_values(const std::vector<std::string>& arguments) {
   std::vector<std::string> words;
   for (const std::string& argument : arguments) {
@@ -28,7 +28,7 @@ std::vector<std::string> split_empty_values(const std::vector<std::string>& argu
   return words;
 }
 
-// The parser's "--val: 1 required TEXT missing" for a reader; other messages as they are.
+// Rewords the parser's "--val: 1 required TEXT missing" for users; leaves other messages unchanged.
 std::string reword(const std::string& message) {
   if (!message.ends_with(" required TEXT missing")) return message;
   return fmt::format("{} needs a value", message.substr(0, message.find(':')));
@@ -38,7 +38,7 @@ std::string_view without_dashes(std::string_view flag) {
   return flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
 }
 
-// The flag of `flags` that `word` is likely to mean. Dashes do not count: `-x` is not near `-b`.
+// The flag of `flags` that `word` likely means. Dashes do not count: `-x` is not near `-b`.
 std::optional<std::string> near_flag(const std::vector<std::string>& flags, std::string_view word) {
   std::vector<std::string> bare;
   for (const std::string& flag : flags) bare.emplace_back(without_dashes(flag));
@@ -47,7 +47,7 @@ std::optional<std::string> near_flag(const std::vector<std::string>& flags, std:
   return flags[static_cast<std::size_t>(std::find(bare.begin(), bare.end(), *near) - bare.begin())];
 }
 
-// Words that are known by another name, rather than misspelt.
+// Words that have another name, rather than misspelt ones.
 constexpr std::array<std::array<std::string_view, 2>, 2> also_known{{{"gpu", "cuda"}, {"cpu", "host"}}};
 
 std::optional<std::string> meant_by(std::string_view word, const std::vector<std::string>& candidates) {
@@ -148,7 +148,7 @@ void Flags::words(const std::string& title, std::vector<std::string>& target, st
 
 void Flags::parse(const std::vector<std::string>& arguments) {
   std::vector<std::string> words = split_empty_values(arguments);
-  std::ranges::reverse(words);  // as CLI11 takes a vector
+  std::ranges::reverse(words);  // CLI11 takes a vector in reverse
   try {
     state_->app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {

@@ -1,5 +1,5 @@
 // The flags and words of one command, declared once: parsing, refusals with near misses, and which of them were given.
-// Invariant: whatever a user may type is an Error (usage) that names the flag; CLI11 stays inside flags.cpp.
+// Invariant: any wrong input is an Error (usage) that names the flag; only flags.cpp uses CLI11.
 // Used by both programs.
 #pragma once
 
@@ -23,7 +23,7 @@ namespace lockstep::core {
 [[noreturn]] void fail_unknown(std::string_view kind, std::string_view word, std::string_view where,
                                const std::vector<std::string>& candidates);
 
-/// What the tables of names (verbs, importers, filters, ...) have in common.
+/// Common functions of the tables of names (verbs, importers, filters, ...).
 template <class Table>
 [[nodiscard]] std::vector<std::string> names_of(const Table& table) {
   std::vector<std::string> names;
@@ -38,7 +38,7 @@ template <class Table>
   return names;
 }
 
-/// The entry of `table` called `word`.
+/// Returns the entry of `table` called `word`.
 template <class Table>
 const auto& find_named(const Table& table, std::string_view word, std::string_view kind, std::string_view where) {
   const std::vector<std::string> names = names_of(table);
@@ -63,28 +63,28 @@ class Flags {
   void value(const std::string& flag, OnValue on_value);
   void text(const std::string& flag, std::string& target);
   void toggle(const std::string& flag, bool& target);
-  /// `on_flag` is called if `flag`, which takes no value, was typed.
+  /// Calls `on_flag` if `flag`, which takes no value, was typed.
   void action(const std::string& flag, std::function<void()> on_flag);
   void bytes(const std::string& flag, Bytes& target);
   void seconds(const std::string& flag, Seconds& target);
   template <class Number>
   void number(const std::string& flag, Number& target, Number least, Number most);
-  /// One of `table`, by its name().
+  /// Accepts one entry of `table`, by its name().
   template <class Enum, class Table>
   void choice(const std::string& flag, std::string_view kind, Enum& target, const Table& table);
 
-  /// Words without a flag, in the order declared; each is required.
+  /// Declares words without a flag, in order; each is required.
   void word(const std::string& title, std::string& target);
-  /// All further words, at least `least`; after word() only.
+  /// Declares all further words, at least `least`; only after word().
   void words(const std::string& title, std::vector<std::string>& target, std::size_t least);
 
   void parse(const std::vector<std::string>& arguments);
 
-  /// After parse(): whether `flag` ("--name") was typed.
+  /// After parse(): returns whether `flag` ("--name") was typed.
   [[nodiscard]] bool has(const std::string& flag) const;
   /// Throws Error (usage) unless `flag` was typed; `what` says what it is for.
   void require(const std::string& flag, std::string_view what) const;
-  /// Every spelling, "--name" and "-n".
+  /// Returns every spelling, "--name" and "-n".
   [[nodiscard]] std::vector<std::string> names() const;
 
  private:
@@ -92,10 +92,10 @@ class Flags {
   std::unique_ptr<State> state_;
 };
 
-/// "--number" of "-n,--number,--count".
+/// Returns "--number" for "-n,--number,--count".
 [[nodiscard]] std::string long_name(const std::string& flag);
 
-/// Why `text` has not become a Number: "-3 is out of range" also where a type without a sign cannot hold it.
+/// Why `text` is not a Number: "-3 is out of range" also if a type without a sign cannot hold it.
 template <class Number>
 std::string describe_no_number(std::string_view text, std::errc status) {
   const bool is_whole = std::is_integral_v<Number>;
@@ -106,7 +106,7 @@ std::string describe_no_number(std::string_view text, std::errc status) {
   return fmt::format("'{}' is not a {}number", text, is_whole ? "whole " : "");
 }
 
-/// Throws Error (usage) unless `text` is a number from `least` to `most`; `expected` says it better, if it can.
+/// Throws Error (usage) unless `text` is a number from `least` to `most`; `expected` replaces the default text.
 template <class Number>
 Number parse_number(const std::string& text, const std::string& flag, Number least, Number most,
                     const std::string& expected = "") {

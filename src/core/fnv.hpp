@@ -1,5 +1,5 @@
 // FNV-1a (Fowler, Noll and Vo; draft-eastlake-fnv), 64 bits: a hash of short texts that is the same in every process.
-// Invariant: not std::hash, which may differ between libraries; no protection against texts made to collide.
+// Invariant: not std::hash, which may differ between libraries; no protection against deliberate collisions.
 // Used by runtime/ (boards by job) and nn/ (streams of random numbers by tensor name).
 #pragma once
 

@@ -27,7 +27,7 @@ class UniqueHandle {
   }
 
   [[nodiscard]] Raw get() const noexcept { return raw_; }
-  /// For callers that destroy it themselves.
+  /// For callers that destroy the handle themselves.
   [[nodiscard]] Raw release() noexcept { return std::exchange(raw_, Policy::null()); }
   [[nodiscard]] explicit operator bool() const noexcept { return raw_ != Policy::null(); }
   void swap(UniqueHandle& other) noexcept { std::swap(raw_, other.raw_); }

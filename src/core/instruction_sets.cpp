@@ -12,7 +12,7 @@
 namespace lockstep::core {
 namespace {
 
-/// As oneDNN looks for them: the second where the first is not set or empty.
+/// The variables in oneDNN's order: the second is used if the first is not set or empty.
 constexpr std::array variables{"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"};
 
 struct Limit {
@@ -24,8 +24,8 @@ constexpr InstructionSets up_to_avx2{.avx2 = true};
 constexpr InstructionSets up_to_avx512{.avx2 = true, .avx512 = true};
 constexpr InstructionSets all{.avx2 = true, .avx512 = true, .avx512_vbmi = true};
 
-/// Those of oneDNN 2.6 to 3.7, but for Xeon Phi's and AVX2_VNNI_2, without which 2.6 would do as if there were no
-/// limit. Permutations of bytes came with the processors after AVX512_CORE_BF16's.
+/// The limits of oneDNN 2.6 to 3.7, except Xeon Phi's and AVX2_VNNI_2: 2.6 does not know that one and would ignore the
+/// limit. Processors after those with AVX512_CORE_BF16 have permutations of bytes.
 constexpr std::array<Limit, 17> limits{{{"SSE41", {}},
                                         {"AVX", {}},
                                         {"AVX2", up_to_avx2},
@@ -55,7 +55,7 @@ struct Variable {
   const char* value = "";
 };
 
-/// The one that is set and not empty.
+/// The variable that is set and not empty.
 Variable find_variable() noexcept {
   for (const char* const name : variables)
     if (const char* const value = std::getenv(name); value != nullptr && *value != '\0') return {name, value};

@@ -1,6 +1,6 @@
-// Which vector instructions may be used here, for loops that are compiled once for each set.
-// Invariant: whoever asks gets the same answer; no set is there on processors other than x86.
-// Used by comm, data, optim and nn/host, where they choose among their loops, and told by every result.
+// The vector instructions that may be used here, for loops that are compiled once for each set.
+// Invariant: the answer is always the same; processors other than x86 have no set.
+// Used by comm, data, optim and nn/host to choose their loops, and recorded in every result.
 #pragma once
 
 #include <array>
@@ -12,32 +12,33 @@
 
 namespace lockstep::core {
 
-/// Each with those above it.
+/// Each set includes those above it.
 struct InstructionSets {
   bool avx2 = false;         ///< AVX2, FMA and F16C
   bool avx512 = false;       ///< AVX-512 F, BW, VL and DQ
   bool avx512_vbmi = false;  ///< permutations of bytes
 };
 
-/// Of the processor and the system, which has to save the registers.
+/// The sets of the processor that the system supports, because it has to save the registers.
 [[nodiscard]] InstructionSets processor_sets() noexcept;
 
-/// Those of the processor that ONEDNN_MAX_CPU_ISA allows: the variable that limits oneDNN limits our loops alike.
+/// The sets of the processor that ONEDNN_MAX_CPU_ISA allows: the variable that limits oneDNN also limits our loops.
 [[nodiscard]] InstructionSets instruction_sets() noexcept;
 
 /// The widest of them: "avx512", "avx2" or "plain".
 [[nodiscard]] std::string_view widest(const InstructionSets& sets) noexcept;
 
-/// What is left of `sets` under a limit by one of oneDNN's names, in upper or lower case; nothing if it has none such.
+/// Returns what a limit leaves of `sets`; the limit is one of oneDNN's names, in upper or lower case. Nothing for other
+/// names.
 [[nodiscard]] std::optional<InstructionSets> limited(const InstructionSets& sets, std::string_view limit) noexcept;
 
-/// Which variable limits the sets, and to what; "" if neither that nor the older DNNL_MAX_CPU_ISA does.
+/// Says which variable limits the sets, and to what; "" if neither that one nor the older DNNL_MAX_CPU_ISA does.
 [[nodiscard]] std::string instruction_limit_warning();
 
-/// Fails, and names the choices, if the limit is not one of oneDNN's names: oneDNN would silently ignore it.
+/// Fails, and lists the choices, if the limit is not one of oneDNN's names, because oneDNN would silently ignore it.
 void check_instruction_limit();
 
-/// Loops in three versions: those that may run here, the plain ones first and the widest last.
+/// Loops in three versions: returns those that may run here, plain ones first and the widest last.
 template <class Loops>
 class LoopVersions {
  public:

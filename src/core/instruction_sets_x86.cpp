@@ -5,8 +5,8 @@
 namespace lockstep::core {
 namespace {
 
-/// Clang 14's __builtin_cpu_supports() does not know this one. Whether the system saves AVX registers is asked with
-/// AVX2.
+/// Clang 14's __builtin_cpu_supports() does not know this one. The check of AVX2 covers whether the system saves AVX
+/// registers.
 bool has_f16c() noexcept {
   unsigned eax = 0;
   unsigned ebx = 0;

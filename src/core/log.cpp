@@ -18,7 +18,8 @@ spdlog::logger* make_logger() {
   return logger;
 }
 
-// The process has one stderr, hence one logger. It is never destroyed: threads may still speak while the process ends.
+// The process has one stderr, hence one logger. It is never destroyed, because threads may still log while the process
+// ends.
 spdlog::logger& logger() {
   static spdlog::logger& instance = *make_logger();
   return instance;

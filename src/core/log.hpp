@@ -1,6 +1,6 @@
-// Logging to stderr, one line a message, prefixed with the rank once it is known.
-// Invariant: rank 0 speaks by default; warnings and errors of other ranks carry their rank and host.
-// Used by every folder above core; results never go through it.
+// Logging to stderr, one line per message, prefixed with the rank once it is known.
+// Invariant: only rank 0 logs information; warnings and errors of other ranks carry their rank and host.
+// Used by every folder above core; never used for results.
 #pragma once
 
 #include <string>

@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
   fail_system(fmt::format("{}: {}", failure, system_reason(error)), location);
 }
 
-/// Whether the error is about the place the user named, rather than about the system.
+/// Whether the error concerns the place that the user named, rather than the system.
 bool is_about_the_place(int error) {
   return error == ENOENT || error == ENOTDIR || error == EACCES || error == EPERM || error == EROFS ||
          error == EISDIR || error == ENAMETOOLONG || error == ELOOP;
@@ -58,7 +58,7 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-/// Links on the way are followed, so that the temporary folder lies on the file system of the final one.
+/// Follows links on the way, so that the temporary folder is on the file system of the final one.
 std::string resolve(const std::string& path) {
   std::error_code error;
   fs::path resolved = fs::weakly_canonical(fs::absolute(path, error), error);
@@ -67,7 +67,7 @@ std::string resolve(const std::string& path) {
   return resolved.string();
 }
 
-/// Names in `folder` that are not among `known`, or are folders; sorted.
+/// Returns names in `folder` that are not among `known`, or are folders; sorted.
 std::vector<std::string> find_foreign(const std::string& folder, const std::set<std::string>& known) try {
   std::vector<std::string> foreign;
   for (const fs::directory_entry& entry : fs::directory_iterator{folder}) {
@@ -108,7 +108,7 @@ void refuse_existing(const std::string& path, const OldFiles& old_files, std::st
        .fix = "move what you want to keep elsewhere, or choose another name"});
 }
 
-/// Removes the old files of a folder set aside. Files that were added since it was checked stay.
+/// Removes the old files of a folder that was set aside. Files that were added since the check stay.
 void remove_old(const std::string& folder, const std::string& final_path, const std::set<std::string>& files) {
   std::error_code error;
   const std::vector<std::string> foreign = find_foreign(folder, files);
@@ -129,7 +129,7 @@ void sync_tree(const std::string& folder) try {
   fail_at("list", folder, error.code().value());
 }
 
-/// Swaps the two atomically; false if the file system cannot.
+/// Swaps the two atomically; returns false if the file system cannot.
 bool swap_places(const std::string& a, const std::string& b) {
   return renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
 }
@@ -140,7 +140,7 @@ bool exists(const std::string& path) {
   return fs::exists(fs::symlink_status(path, error));
 }
 
-/// A rename would put a plain file in the place of a device, a pipe or a socket, or of one of links in a circle.
+/// A rename would put a plain file in place of a device, a pipe, a socket, or a link in a circle.
 void refuse_irregular(const std::string& path, std::string_view flag) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
@@ -195,7 +195,7 @@ void check_writable(const std::string& path, std::string_view flag) {
   const fs::path resolved = resolve(behind_links(path));
   remove_leftovers(parent_of(resolved), resolved.filename().string());
   const PendingFile trial{path, flag};
-  // A rename could replace a write-protected file, but nobody wants that.
+  // A rename could replace a write-protected file, but that is never wanted.
   if (exists(resolved) && faccessat(AT_FDCWD, resolved.c_str(), W_OK, AT_EACCESS) != 0)
     fail_to_create(path, flag, errno);
 }
@@ -205,7 +205,7 @@ PendingFolder::PendingFolder(const std::string& final_path, OldFiles old_files, 
   refuse_existing(final_path_, old_files_, flag);
   refuse_irreplaceable(final_path_, flag);
   remove_leftovers(parent_of(final_path_), fs::path{final_path_}.filename().string());
-  temporary_ = make_temporary_folder(final_path_, S_IRWXU);  // until it is whole nobody else may put a link into it
+  temporary_ = make_temporary_folder(final_path_, S_IRWXU);  // until it is whole no other user may put a link into it
   if (!temporary_) fail_to_create(final_path, flag, errno);
 }
 
@@ -225,7 +225,7 @@ void PendingFolder::commit() {
   if (fchmod(temporary_.descriptor.get(), 0777 & ~mask) != 0) fail_at("set permissions of", path(), errno);
   Temporary old;
   if (old_files_ && exists(final_path_)) {
-    // An empty folder as the place holder: rename() puts the old one over it.
+    // Makes an empty folder as the place holder: rename() puts the old one over it.
     old = make_folder_for_old(final_path_);
     if (!old) fail_at("set aside", final_path_, errno);
     if (swap_places(path(), final_path_)) return end_replacing(old);
@@ -252,7 +252,7 @@ void PendingFolder::commit() {
   if (old) remove_old(old.path, final_path_, *old_files_);
 }
 
-// The two were swapped atomically.
+// Called after an atomic swap.
 void PendingFolder::end_replacing(const Temporary& old) {
   is_committed_ = true;
   sync_to_disk(parent_of(final_path_));
@@ -269,7 +269,7 @@ void begin_sync(const std::string& path) noexcept {
 void sync_to_disk(const std::string& path) {
   const Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (!descriptor) fail_at("open", path, errno);
-  // EINVAL: a file system that does not sync folders.
+  // EINVAL: the file system does not sync folders.
   if (fsync(descriptor.get()) != 0 && errno != EINVAL) fail_at("sync", path, errno);
 }
 

@@ -1,6 +1,6 @@
 // Files and folders that appear whole or not at all.
-// Invariant: what has its final name is on the disk; an old one stays as it is until the new one takes its place.
-// Used by data/ and the programs, for all they write.
+// Invariant: whatever has its final name is on the disk; an old one stays unchanged until the new one replaces it.
+// Used by data/ and the programs, for everything they write.
 #pragma once
 
 #include <cstddef>
@@ -14,21 +14,20 @@
 
 namespace lockstep::core {
 
-/// Writes a file under a temporary name, syncs it to the disk and renames it; on error the old file, if any, is
-/// untouched.
+/// Writes a file under a temporary name, syncs it to the disk and renames it; on error an old file is untouched.
 void write_whole(const std::string& path, std::span<const std::byte> content);
 
-/// Finds out before work whether a result can be written to `path`, and removes what killed runs have left of it.
-/// Errors as PendingFile's; Error (usage) also if it would be inside a set of shards, is behind a link that another
-/// user has made in a shared folder, or is write-protected.
+/// Checks, before any work, whether a result can be written to `path`, and removes what killed runs have left of it.
+/// Errors as PendingFile's; also throws Error (usage) if it would be inside a set of shards, is behind a link that
+/// another user has made in a shared folder, or is write-protected.
 void check_writable(const std::string& path, std::string_view flag);
 
-/// A file that is being written: `path()` is an empty temporary sibling of the final name, for those who write by name;
-/// commit() syncs and renames it, the destructor removes what was not committed.
+/// A file that is being written: `path()` is an empty temporary sibling of the final name, for code that writes by
+/// name. commit() syncs and renames it; the destructor removes it if it was not committed.
 class PendingFile {
  public:
-  /// Creates the temporary file, beside the file that a link leads to. Error (usage, naming `flag`) if its folder
-  /// cannot be written to, or the name is not that of a file.
+  /// Creates the temporary file, beside the file that a link leads to. Throws Error (usage, naming `flag`) if its
+  /// folder cannot be written to, or the name cannot be that of a file.
   explicit PendingFile(const std::string& final_path, std::string_view flag = "");
   ~PendingFile();
   PendingFile(const PendingFile&) = delete;
@@ -46,15 +45,15 @@ class PendingFile {
   bool is_committed_ = false;
 };
 
-/// Names of an old folder's files, which are removed when a new one replaces it; nothing: there must be no old folder.
+/// Names of an old folder's files, which are removed when a new folder replaces it; nothing: no old folder may exist.
 using OldFiles = std::optional<std::set<std::string>>;
 
-/// A folder that is being written: `path()` is a temporary sibling of the final name; commit() syncs and renames it,
-/// the destructor removes what was not committed.
+/// A folder that is being written: `path()` is a temporary sibling of the final name. commit() syncs and renames it;
+/// the destructor removes it if it was not committed.
 class PendingFolder {
  public:
-  /// Creates the temporary folder, and removes what killed runs have left of it. Error (usage, naming `flag`) if
-  /// `final_path` exists and is not to be replaced, or contains anything but `old_files`; or if its parent cannot be
+  /// Creates the temporary folder, and removes what killed runs have left of it. Throws Error (usage, naming `flag`) if
+  /// `final_path` exists and must not be replaced, or contains anything but `old_files`; or if its parent cannot be
   /// written to.
   PendingFolder(const std::string& final_path, OldFiles old_files, std::string_view flag);
   ~PendingFolder();
@@ -62,8 +61,8 @@ class PendingFolder {
   PendingFolder& operator=(const PendingFolder&) = delete;
 
   [[nodiscard]] const std::string& path() const noexcept { return temporary_.path; }
-  /// Files in it must be closed. Swaps it with an old folder atomically if the file system can, and sets the old one
-  /// aside first if not; then removes its old files.
+  /// Files in it must be closed. Swaps it with an old folder atomically if the file system can, else sets the old one
+  /// aside first; then removes its old files.
   void commit();
 
  private:
@@ -75,9 +74,9 @@ class PendingFolder {
   bool is_committed_ = false;
 };
 
-/// Lets the system write a file out while its owner does something else; sync_to_disk() waits for that.
+/// Starts writing a file to the disk while its owner continues; sync_to_disk() waits for that.
 void begin_sync(const std::string& path) noexcept;
-/// fsync of a file or folder by name.
+/// Calls fsync for a file or folder by name.
 void sync_to_disk(const std::string& path);
 
 }  // namespace lockstep::core

@@ -39,7 +39,7 @@ Error lost_stdout(int error, SourceLocation location) {
 void write_in_time(int descriptor, std::string_view text) noexcept {
   constexpr double patience_s = 1;
   constexpr int look_ms = 100;
-  // A descriptor that is ready has room for so much; signals come just when a job ends.
+  // A ready descriptor has room for this much; signals often come just when a job ends.
   const std::size_t most = isatty(descriptor) != 0 ? 256 : PIPE_BUF;
   for (const Stopwatch watch; !text.empty() && watch.elapsed().value < patience_s;) {
     pollfd ready{.fd = descriptor, .events = POLLOUT, .revents = 0};

@@ -1,5 +1,5 @@
 // Results on stdout, at once and in full; and last words.
-// Invariant: text that cannot be written, as on a full disk, is an error; nothing steers the terminal.
+// Invariant: text that cannot be written, as on a full disk, is an error; no text steers the terminal.
 // Used by the programs.
 #pragma once
 
@@ -13,15 +13,15 @@
 
 namespace lockstep::core {
 
-/// Call it first in a program: if descriptor 0, 1 or 2 is closed, the next file that is opened, such as a data file,
-/// would get it, and output would be written into that file. A closed stdout stays one that cannot be written.
+/// Call it first in a program. If descriptor 0, 1 or 2 is closed, the next file that is opened, such as a data file,
+/// would get it, and output would go into that file. A closed stdout stays unwritable.
 void keep_standard_places() noexcept;
 
 /// Prints `text` as printable() shows it, line by line: the reader of a pipe sees every line as soon as it is complete.
-/// Throws core::Error (system) if stdout refuses.
+/// Throws core::Error (system) if stdout fails.
 void print(std::string_view text);
 
-/// What print() throws; `error`: errno.
+/// The error that print() throws; `error`: errno.
 [[nodiscard]] Error lost_stdout(int error, SourceLocation location = SourceLocation::current());
 
 template <class First, class... Rest>
@@ -29,11 +29,11 @@ void print(fmt::format_string<First, Rest...> format, First&& first, Rest&&... r
   print(std::string_view{fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...)});
 }
 
-/// For a process that is about to end: without stdio, whose locks others may hold; output that no reader takes within a
-/// second is lost.
+/// For a process that is about to end: does not use stdio, whose locks others may hold. Output that no reader takes
+/// within a second is lost.
 void write_in_time(int descriptor, std::string_view text) noexcept;
 
-/// For work that is worth more than its output: continues if stdout fails, and reports it at the end.
+/// For work that is more valuable than its output: continues if stdout fails, and reports that at the end.
 class Printer {
  public:
   /// Prints nothing more after the first failure.

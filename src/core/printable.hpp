@@ -1,4 +1,4 @@
-// Names from files and users, as they may be shown on a terminal.
+// Makes names from files and users safe to show on a terminal.
 // Invariant: the result is UTF-8, and nothing in it steers a terminal or changes the order in which text is shown;
 // applied again, it changes nothing.
 // Used by everything that prints, and where a name becomes part of a line or table.

@@ -15,8 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Links that Linux does not follow if fs.protected_symlinks is set: those that another user has made in folders such
-/// as /tmp.
+/// Links that Linux does not follow if fs.protected_symlinks is set: those of other users in folders such as /tmp.
 bool is_link_of_others(const fs::path& link) {
   struct stat own {
   }, folder{};
@@ -29,10 +28,10 @@ bool is_link_of_others(const fs::path& link) {
 /// The target of a link, which may be relative to the link.
 fs::path target_of(const fs::path& link) {
   std::error_code ignored;
-  return link.parent_path() / fs::read_symlink(link, ignored);  // an absolute target replaces what is before it
+  return link.parent_path() / fs::read_symlink(link, ignored);  // an absolute target replaces the preceding part
 }
 
-/// `visit` gets each link on the way; of links in a circle the result is one of them.
+/// Calls `visit` for each link on the way; for links in a circle the result is one of them.
 template <class Visit>
 fs::path follow(fs::path file, Visit visit) {
   constexpr int most_links = 40;
@@ -44,7 +43,7 @@ fs::path follow(fs::path file, Visit visit) {
   return file;
 }
 
-/// Where the file or folder `path` lies; "d/" is d.
+/// The folder of the file or folder `path`; that of "d/" is d.
 std::string folder_of(const std::string& path) {
   std::error_code ignored;
   fs::path place = fs::absolute(path, ignored).lexically_normal();

@@ -1,5 +1,5 @@
-// Places where results go, and where they must not: folders that are sets of shards.
-// Invariant: nothing is written here; a folder is a set if its manifest.json begins as those of `lockstep shard` do.
+// Places of results, and places where they must not be: folders that are sets of shards.
+// Invariant: writes nothing; a folder is a set if its manifest.json begins like those of `lockstep shard`.
 // Used by all flags that name a file or folder for results.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace lockstep::core {
 
-/// The file behind symbolic links, even if it does not exist yet. Of links in a circle one of them.
+/// The file behind symbolic links, even if it does not exist yet. For links in a circle, one of them.
 [[nodiscard]] std::string behind_links(const std::string& path);
 
 /// Throws core::Error (usage, naming `flag`) if `path` leads through a link that another user has made in a sticky

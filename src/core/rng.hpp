@@ -10,7 +10,7 @@
 
 namespace lockstep::core {
 
-/// One Philox4x32-10 block: four random words for a 64-bit key and a 128-bit counter. Kernels of GPUs call it too.
+/// One Philox4x32-10 block: four random words for a 64-bit key and a 128-bit counter. GPU kernels also call it.
 [[nodiscard]] constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 2> key,
                                                             std::array<std::uint32_t, 4> counter) noexcept {
   constexpr std::uint64_t multiplier_0 = 0xd251'1f53, multiplier_1 = 0xcd9e'8d57;

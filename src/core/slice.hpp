@@ -15,7 +15,7 @@ struct Slice {
 
   [[nodiscard]] constexpr std::size_t end() const noexcept { return offset + count; }
   [[nodiscard]] constexpr bool empty() const noexcept { return count == 0; }
-  /// The same part in a vector that begins at `origin` of this one's.
+  /// The same part in a vector that begins at `origin` of this one.
   [[nodiscard]] constexpr Slice seen_from(std::size_t origin) const noexcept { return {offset - origin, count}; }
   template <class T>
   [[nodiscard]] constexpr std::span<T> of(std::span<T> whole) const noexcept {
@@ -25,15 +25,15 @@ struct Slice {
   friend constexpr bool operator==(const Slice&, const Slice&) noexcept = default;
 };
 
-/// What both have; {} if that is nothing.
+/// The common part of both; {} if there is none.
 [[nodiscard]] constexpr Slice intersection(const Slice& a, const Slice& b) noexcept {
   const std::size_t begin = std::max(a.offset, b.offset);
   const std::size_t end = std::min(a.end(), b.end());
   return begin < end ? Slice{begin, end - begin} : Slice{};
 }
 
-/// Part `index` of `whole` cut, at multiples of `grain` from its begin, into `n_parts` parts whose sizes differ by at
-/// most one grain; the first are the longest, and the last may end within a grain.
+/// Returns part `index` of `whole`, cut at multiples of `grain` from its begin into `n_parts` parts whose sizes differ
+/// by at most one grain. The first are the longest, and the last may end within a grain.
 [[nodiscard]] constexpr Slice partition(const Slice& whole, std::size_t n_parts, std::size_t index,
                                         std::size_t grain = 1) noexcept {
   const std::size_t n_grains = whole.count / grain + (whole.count % grain == 0 ? 0 : 1);
@@ -43,7 +43,7 @@ struct Slice {
   return {whole.offset + cut(index), cut(index + 1) - cut(index)};
 }
 
-/// The same of a vector of `n` elements.
+/// The same for a vector of `n` elements.
 [[nodiscard]] constexpr Slice partition(std::size_t n, std::size_t n_parts, std::size_t index,
                                         std::size_t grain = 1) noexcept {
   return partition(Slice{0, n}, n_parts, index, grain);

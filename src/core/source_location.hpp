@@ -1,11 +1,11 @@
-// Where in the source a check was written.
-// Invariant: default-constructed as a defaulted argument it names the caller's file, line and function.
+// Where in the source a check is.
+// Invariant: as a default argument, a default-constructed value names the caller's file, line and function.
 // Used by core/error.hpp and by the MPI checks of runtime/.
 #pragma once
 
 namespace lockstep::core {
 
-/// A stand-in for `std::source_location`, which Clang 14 (and so clang-tidy 14) lacks on libstdc++ 12.
+/// A substitute for `std::source_location`, which Clang 14 (and so clang-tidy 14) lacks on libstdc++ 12.
 struct SourceLocation {
   const char* file = "";
   int line = 0;

@@ -105,7 +105,7 @@ std::optional<Interval> median_interval(std::span<const double> sorted, double c
 // coefficient, the product over i = 1..m of (1 - q^(n+i)) / (1 - q^i). All counts stay below C(40, 20), so doubles hold
 // them exactly.
 std::vector<double> mann_whitney_distribution(std::size_t m, std::size_t n) {
-  require(m * n <= most_pairs_for_exact, "a distribution of U has few pairs");
+  require(m * n <= most_pairs_for_exact, "the exact distribution of U is computed for few pairs only");
   std::vector<double> n_orders(m * n + 1, 0.0);
   n_orders[0] = 1;
   for (std::size_t i = 1; i <= m; ++i) {

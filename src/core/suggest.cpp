@@ -37,7 +37,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::optional<std::string> near_miss(std::string_view word, std::span<const std::string> candidates) {
   if (word.empty()) return std::nullopt;
-  // A slip leaves at least one letter of the word as it was.
+  // A slip leaves at least one letter of the word unchanged.
   std::size_t least = std::min(std::max<std::size_t>(1, word.size() / 3), word.size() - 1) + 1;
   const std::string* nearest = nullptr;
   std::vector<std::string_view> completed;

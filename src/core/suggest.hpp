@@ -1,5 +1,5 @@
 // Near misses: what the user probably meant.
-// Invariant: pure; the answer is one of the candidates or nothing.
+// Invariant: pure; the result is one of the candidates or nothing.
 // Used by every parser of names.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace lockstep::core {
 
-/// The candidate nearest to `word` by edit distance with transpositions (Damerau 1964), if near enough to be a slip; or
-/// the shortest of those that begin with `word`, if all the others begin with that one.
+/// Returns the candidate nearest to `word` by edit distance with transpositions (Damerau 1964), if near enough to be a
+/// slip; or the shortest of those that begin with `word`, if all the others begin with that one.
 [[nodiscard]] std::optional<std::string> near_miss(std::string_view word, std::span<const std::string> candidates);
 
 /// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`, in any case; no letter is

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view gap = "  ";
 
-// `text_of(i)` is the cell of column i. Lines end without spaces.
+// `text_of(i)` returns the cell of column i. Lines end without spaces.
 template <class TextOf>
 std::string line(std::string start, const std::vector<Column>& columns, TextOf text_of) {
   for (std::size_t i = 0; i < columns.size(); ++i) {

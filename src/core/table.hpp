@@ -15,11 +15,11 @@ enum class Align { left, right };
 struct Column {
   std::string header{};
   std::string unit{};     ///< second header line; empty if none
-  std::size_t width = 0;  ///< least width; the header's if that is more
+  std::size_t width = 0;  ///< least width; the header's if that is greater
   Align align = Align::right;
 };
 
-/// Formats lines; writing them is the caller's business.
+/// Formats lines; the caller writes them.
 class Table {
  public:
   explicit Table(std::vector<Column> columns, std::string prefix = "");

@@ -29,7 +29,7 @@ constexpr std::string_view set_aside = ".old-";
 constexpr std::size_t kernel_digits = 8;
 constexpr std::size_t random_digits = 12;
 
-/// Identifies the running kernel: only its own locks tell whether a writer is alive.
+/// Identifies the running kernel, because only its own locks show whether a writer is alive.
 std::string kernel_key() {
   std::string id;
   if (std::ifstream file{"/proc/sys/kernel/random/boot_id"}; !std::getline(file, id)) {
@@ -46,14 +46,15 @@ std::string random_key() {
   return fmt::format("{:012x}", number & 0xffffffffffff);
 }
 
-/// False if it is gone meanwhile. On a file system without locks nothing is locked, and nothing counts as left over.
+/// Returns false if it is gone meanwhile. On a file system without locks nothing is locked, and nothing counts as left
+/// over.
 bool lock(const Descriptor& descriptor) {
   struct stat status {};
   if (flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
   return fstat(descriptor.get(), &status) == 0 && status.st_nlink > 0;
 }
 
-/// `make` gives an open descriptor of what it has made exclusively, or none with its errno.
+/// `make` returns an open descriptor of something that it created exclusively, or none with its errno.
 template <class Make>
 Temporary make_beside(const std::string& final_path, std::string_view mark, Make make) {
   constexpr int most_attempts = 100;
@@ -67,13 +68,13 @@ Temporary make_beside(const std::string& final_path, std::string_view mark, Make
   return {};
 }
 
-/// What a name from make_beside() tells.
+/// The parts of a name from make_beside().
 struct Name {
   std::string kernel;
   bool is_set_aside;
 };
 
-/// Nothing if `entry` is not of `name`; "" is any.
+/// Returns nothing if `entry` does not belong to `name`; "" matches any.
 std::optional<Name> parse_name(const std::string& entry, const std::string& name) {
   constexpr std::size_t size = making.size() + kernel_digits + random_digits;
   if (entry.size() <= size) return std::nullopt;
@@ -92,10 +93,10 @@ bool is_safe_from_others(const fs::path& folder) {
   return (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 || (status.st_mode & S_ISVTX) != 0;
 }
 
-/// Removes it if it belongs to this user and nobody writes it.
+/// Removes it if it belongs to this user and no process writes it.
 void remove_leftover(const std::string& path) {
   constexpr int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  Descriptor found{::open(path.c_str(), O_RDWR | flags)};  // NFS locks files only for those who may write
+  Descriptor found{::open(path.c_str(), O_RDWR | flags)};  // NFS locks files only for writers
   if (!found && errno == EISDIR) found = Descriptor{::open(path.c_str(), O_RDONLY | flags)};
   struct stat status {};
   if (!found || fstat(found.get(), &status) != 0 || status.st_uid != geteuid()) return;
@@ -147,7 +148,7 @@ void remove_leftovers(const std::string& folder, const std::string& name) noexce
   }
   for (const std::string& path : left) remove_leftover(path);
 } catch (const std::exception&) {
-  // A folder that cannot be listed: whoever writes there reports it.
+  // The folder cannot be listed: code that writes there reports it.
 }
 
 }  // namespace lockstep::core

@@ -1,6 +1,7 @@
 // The clock of every measurement.
 // Invariant: monotonic, the same clock for all processes of a node.
-// Used wherever something is timed: both programs, data/, metrics/, nn/host, parallel/. Decisions use core/clock.hpp.
+// Used by all code that measures time: both programs, data/, metrics/, nn/host, parallel/. Decisions use
+// core/clock.hpp.
 #pragma once
 
 #include <ctime>
@@ -9,7 +10,7 @@
 
 namespace lockstep::core {
 
-/// Seconds on CLOCK_MONOTONIC; only differences mean anything.
+/// Seconds on CLOCK_MONOTONIC; only differences are meaningful.
 [[nodiscard]] inline Seconds now() noexcept {
   std::timespec t{};
   clock_gettime(CLOCK_MONOTONIC, &t);

@@ -19,14 +19,14 @@ namespace {
 constexpr std::string_view binary_prefixes = "KMGTPE";
 constexpr std::string_view digits = "0123456789";
 
-// Takes the longest run of decimal digits off the front of `text`.
+// Takes the longest run of decimal digits from the front of `text`.
 std::string_view take_digits(std::string_view& text) {
   const std::string_view run = text.substr(0, text.find_first_not_of(digits));
   text.remove_prefix(run.size());
   return run;
 }
 
-// The power of two a unit stands for. "KB" is none: it means 1000 to one reader and 1024 to the next.
+// The power of two of a unit. "KB" has none, because it may mean 1000 or 1024.
 std::optional<int> binary_exponent(std::string_view unit) {
   if (unit.empty() || equal_ignoring_case(unit, "B")) return 0;
   for (std::size_t i = 0; i < binary_prefixes.size(); ++i) {
@@ -37,12 +37,12 @@ std::optional<int> binary_exponent(std::string_view unit) {
   return std::nullopt;
 }
 
-// A decimal number that is doubled digit by digit, because "1.5M" has to come out exact.
+// A decimal number that is doubled digit by digit, so that "1.5M" is exact.
 struct Decimal {
   std::uint64_t whole = 0;
   std::string fraction;  // digits after the point
 
-  // False if the whole part no longer fits.
+  // Returns false if the whole part no longer fits.
   bool double_it() {
     int carry = 0;
     for (auto digit = fraction.rbegin(); digit != fraction.rend(); ++digit) {
@@ -57,7 +57,7 @@ struct Decimal {
   [[nodiscard]] bool is_whole() const { return fraction.find_first_not_of('0') == std::string::npos; }
 };
 
-// Digits, perhaps a point and more digits; takes them off the front of `text`.
+// Takes digits, perhaps followed by a point and more digits, from the front of `text`.
 std::optional<Decimal> take_decimal(std::string_view& text) {
   Decimal number;
   const std::string_view whole = take_digits(text);
@@ -69,7 +69,7 @@ std::optional<Decimal> take_decimal(std::string_view& text) {
   return number;
 }
 
-// Nothing if `text` is not a whole number of bytes below 2^64.
+// Returns nothing if `text` is not a whole number of bytes below 2^64.
 std::optional<Bytes> bytes_in(std::string_view text) {
   std::optional<Decimal> number = take_decimal(text);
   if (!number) return std::nullopt;
@@ -83,7 +83,7 @@ std::optional<Bytes> bytes_in(std::string_view text) {
   return Bytes{number->whole};
 }
 
-// bytes / 2^exponent, all its decimals.
+// Returns bytes / 2^exponent with all decimals.
 std::string exact_quotient(std::uint64_t bytes, int exponent) {
   const std::uint64_t mask = (std::uint64_t{1} << exponent) - 1;
   std::string text = std::to_string(bytes >> exponent);
@@ -96,7 +96,7 @@ std::string exact_quotient(std::uint64_t bytes, int exponent) {
   return text;
 }
 
-// The power of ten after rounding to so many digits: 999.6 us is 1.00 ms.
+// Returns the power of ten after rounding to this many digits: 999.6 us is 1.00 ms.
 int exponent_of(double value, int n_digits) {
   const std::string rounded = fmt::format("{:.{}e}", value, n_digits - 1);
   return std::stoi(rounded.substr(rounded.find('e') + 1));

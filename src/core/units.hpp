@@ -1,4 +1,4 @@
-// Bytes and seconds as types of their own, their parsing and printing.
+// Bytes and seconds as separate types, with parsing and printing.
 // Invariant: KiB, MiB, GiB are powers of 1024; GB/s is 10^9 bytes per second; nothing mixes the two.
 // Used by everything that names a size, a time or a rate.
 #pragma once
@@ -22,10 +22,10 @@ struct Seconds {
   auto operator<=>(const Seconds&) const = default;
 };
 
-/// "8", "64K", "64KiB", "1.5M", "1G": powers of 1024, case does not matter; `flag` is named in the usage Error.
+/// Parses "8", "64K", "64KiB", "1.5M", "1G": powers of 1024, in any case; the usage Error names `flag`.
 [[nodiscard]] Bytes parse_bytes(std::string_view text, std::string_view flag);
 
-/// "30", "30s", "500ms", "20us", "2min", "1h"; a bare number is seconds. `flag` is named in the usage Error.
+/// Parses "30", "30s", "500ms", "20us", "2min", "1h"; a bare number is seconds. The usage Error names `flag`.
 [[nodiscard]] Seconds parse_seconds(std::string_view text, std::string_view flag);
 
 /// Shortest exact form with a binary unit: "8 B", "64 KiB", "1.5 MiB".
@@ -34,7 +34,7 @@ struct Seconds {
 /// Three significant digits with a fitting unit: "0.153 us", "12.4 ms", "1.02 s".
 [[nodiscard]] std::string format_seconds(Seconds time);
 
-/// A number as people write it: so many significant digits, no trailing zeros and never an exponent: "8350", "0.125".
+/// A number for readers: this many significant digits, no trailing zeros and never an exponent: "8350", "0.125".
 [[nodiscard]] std::string format_number(double value, int n_digits = 3);
 
 /// Three significant digits with a fitting decimal unit: "36 B", "1.05 kB", "987 MB".

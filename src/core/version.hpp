@@ -1,4 +1,4 @@
-// What this build is.
+// The version of this build.
 // Invariant: version.cpp is the only file that is recompiled when the version changes.
 // Used by --version and by every result file.
 #pragma once

@@ -11,7 +11,7 @@
 namespace lockstep::io {
 namespace {
 
-/// Memory for a shuffled chunk, kept by each thread: chunks of one set have one size.
+/// Memory for a shuffled chunk, kept by each thread, because chunks of one set have one size.
 std::span<std::byte> scratch(std::size_t bytes) {
   thread_local std::vector<std::byte> memory;
   if (memory.size() < bytes) memory.resize(bytes);

@@ -24,7 +24,7 @@ inline constexpr int shuffle_id = 2;
 inline constexpr int lz4_id = 32004;
 inline constexpr int zstd_id = 32015;
 
-/// `level` 0: the codec's default. `element_size` is that of the shuffle.
+/// `level` 0: the codec's default. `element_size` is for the shuffle.
 [[nodiscard]] std::vector<std::byte> encode(Filter filter, int level, std::size_t element_size,
                                             std::span<const std::byte> chunk);
 

@@ -8,7 +8,7 @@
 namespace lockstep::io {
 namespace {
 
-/// Counts of zlib's streams are of 32 bits; a chunk of HDF5 is smaller than 4 GiB, so nothing is lost.
+/// zlib counts bytes in 32 bits; chunks of HDF5 are smaller than 4 GiB, so this is no restriction.
 bool fits(std::size_t bytes) noexcept { return bytes <= std::numeric_limits<uInt>::max(); }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include "core/error.hpp"
 #include "io/codecs.hpp"
 
-// Format of the registered filter: numbers are big-endian; 8 bytes: size of the data, 4 bytes: size of a block, then
-// for each block 4 bytes: its stored size, and the block. A block that did not shrink is stored as it is.
+// Format of the registered filter: numbers are big-endian; 8 bytes: size of the data, 4 bytes: size of a block; then
+// for each block 4 bytes: its stored size, and the block. A block that did not shrink is stored uncompressed.
 
 namespace lockstep::io {
 namespace {
@@ -21,7 +21,7 @@ void store(std::uint64_t value, std::byte* to) noexcept {
   for (std::size_t i = n_bytes; i-- > 0; value >>= 8) to[i] = static_cast<std::byte>(value);
 }
 
-/// Takes a number off the front of `from`, which is long enough.
+/// Takes a number from the front of `from`, which is long enough.
 template <std::size_t n_bytes>
 std::uint64_t take(std::span<const std::byte>& from) noexcept {
   std::uint64_t value = 0;
@@ -33,7 +33,7 @@ std::uint64_t take(std::span<const std::byte>& from) noexcept {
 const char* chars(const std::byte* bytes) noexcept { return reinterpret_cast<const char*>(bytes); }
 char* chars(std::byte* bytes) noexcept { return reinterpret_cast<char*>(bytes); }
 
-/// Stored size of `block` written to `to`, which has room for LZ4_compressBound of it.
+/// Writes `block` to `to`, which has room for LZ4_compressBound of it; returns the stored size.
 std::size_t pack_block(int level, std::span<const std::byte> block, std::byte* to) {
   const int n = static_cast<int>(block.size());
   const int room = LZ4_compressBound(n);

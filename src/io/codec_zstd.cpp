@@ -24,7 +24,7 @@ struct DecompressorPolicy {
 
 }  // namespace
 
-// A context is some hundred KiB that are costly to set up for each chunk, so each thread keeps one.
+// A context has some hundred KiB and is expensive to set up, so each thread keeps one.
 
 std::vector<std::byte> pack_zstd(int level, std::span<const std::byte> data) {
   thread_local const core::UniqueHandle<CompressorPolicy> context{ZSTD_createCCtx()};

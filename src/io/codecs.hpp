@@ -1,4 +1,4 @@
-// Each codec on its own: one piece of bytes as the HDF5 filter of the codec stores it, without the shuffle.
+// The codecs one by one: each processes bytes as its HDF5 filter stores them, without the shuffle.
 // Invariant: unpack(pack(x)) == x; damaged input gives false or nothing, never an overrun. Thread-safe.
 // Used by io/codec and by io/hdf5_filters.
 #pragma once
@@ -19,12 +19,12 @@ inline constexpr std::uint64_t most_chunk_bytes = 0xffffffff;
 [[nodiscard]] std::vector<std::byte> pack_zstd(int level, std::span<const std::byte> data);
 [[nodiscard]] std::vector<std::byte> pack_lz4(int level, std::span<const std::byte> data);
 
-/// Unpacks into exactly `data.size()` bytes; false if `packed` is not a piece of that many.
+/// Unpacks into exactly `data.size()` bytes; returns false if `packed` does not contain that many.
 [[nodiscard]] bool unpack_deflate(std::span<const std::byte> packed, std::span<std::byte> data);
 [[nodiscard]] bool unpack_zstd(std::span<const std::byte> packed, std::span<std::byte> data);
 [[nodiscard]] bool unpack_lz4(std::span<const std::byte> packed, std::span<std::byte> data);
 
-/// How many bytes a piece says it holds; nothing if it is none, or holds more than a chunk may.
+/// Returns the size that a piece claims to hold; nothing if it is not a piece, or exceeds a chunk.
 [[nodiscard]] std::optional<std::size_t> unpacked_size_zstd(std::span<const std::byte> packed);
 [[nodiscard]] std::optional<std::size_t> unpacked_size_lz4(std::span<const std::byte> packed);
 

@@ -39,7 +39,7 @@ Digest::Digest(Digest&&) noexcept = default;
 Digest& Digest::operator=(Digest&&) noexcept = default;
 
 void Digest::update(std::span<const std::byte> data) noexcept {
-  // Fails for a null pointer only, which the span of no bytes may have.
+  // Fails only for a null pointer, which an empty span may have.
   if (!data.empty()) XXH3_128bits_update(state_->raw, data.data(), data.size());
 }
 

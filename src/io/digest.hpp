@@ -1,5 +1,5 @@
 // Digests of whole files and byte ranges: XXH3, 128 bits, as 32 hexadecimal digits.
-// Invariant: an accident is always noticed; it is no protection against an attacker.
+// Invariant: detects every accident; does not protect against an attacker.
 // Used by data/ (manifest, verification) and training/ (weights and losses of a run).
 #pragma once
 
@@ -32,7 +32,7 @@ class Digest {
 };
 
 [[nodiscard]] std::string digest_of(std::span<const std::byte> data);
-/// XXH3 of 64 bits, for comparing within a process.
+/// XXH3 with 64 bits, for comparisons within a process.
 [[nodiscard]] std::uint64_t short_digest_of(std::span<const std::byte> data) noexcept;
 /// Reads the file in pieces of 1 MiB.
 [[nodiscard]] std::string digest_of_file(const std::string& path);

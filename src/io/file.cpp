@@ -72,7 +72,7 @@ void File::read_at(std::uint64_t offset, std::span<std::byte> data) const {
 }
 
 void File::drop_cache() const {
-  // Pages that are not on the disk yet would stay. Both calls are advice: a file system may refuse them.
+  // Pages that are not on the disk yet would stay. Both calls are advice, which a file system may ignore.
   fdatasync(descriptor_.get());
   posix_fadvise(descriptor_.get(), 0, 0, POSIX_FADV_DONTNEED);
 }

@@ -1,4 +1,4 @@
-// Files read at given places.
+// Files that are read at given places.
 // Invariant: a short read and a vanished file are errors that name the path.
 // Used by io/hdf5 (not for its own access), data/ and the trainer.
 #pragma once
@@ -13,21 +13,21 @@
 
 namespace lockstep::io {
 
-/// An open file for reading. Reads from several threads at once are fine.
+/// An open file for reading. Several threads may read at once.
 class File {
  public:
-  /// core::Error (usage) if it does not exist, is not a regular file or cannot be read, (system) if no more files can
-  /// be opened; names path and reason.
+  /// Throws core::Error (usage) if it does not exist, is not a regular file or cannot be read, (system) if no more
+  /// files can be opened; names path and reason.
   explicit File(const std::string& path);
-  /// A file that the caller has opened, and calls `path`; errors as above.
+  /// Takes a file that the caller has opened, and calls `path`; errors as above.
   File(std::string path, core::Descriptor opened);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
   [[nodiscard]] core::Bytes size() const;
-  /// All of `data` from `offset` on. After transient errors (EIO, ESTALE, EAGAIN, EINTR) it tries again, up to 5 times
-  /// with growing, jittered pauses. Throws core::Error (usage) if the file ends before, (system) if it cannot be read;
-  /// both name path and range.
+  /// Reads all of `data` from `offset` on. After transient errors (EIO, ESTALE, EAGAIN, EINTR) it tries again, up to 5
+  /// times with growing, jittered pauses. Throws core::Error (usage) if the file ends too early, (system) if it cannot
+  /// be read; both name path and range.
   void read_at(std::uint64_t offset, std::span<std::byte> data) const;
   /// Asks the system to forget the cached pages of this file (for cold measurements).
   void drop_cache() const;
@@ -37,7 +37,7 @@ class File {
   core::Descriptor descriptor_;
 };
 
-/// The whole file as text; errors as File's. At most `most` bytes, else core::Error (usage).
+/// Returns the whole file as text; errors as File's. Throws core::Error (usage) for more than `most` bytes.
 [[nodiscard]] std::string read_text(const std::string& path, core::Bytes most = {std::uint64_t{1} << 30});
 [[nodiscard]] std::string read_text(const File& file, core::Bytes most = {std::uint64_t{1} << 30});
 

@@ -16,8 +16,8 @@ namespace lockstep::io {
 
 class Folder {
  public:
-  /// Follows a link to it. core::Error (usage) if it does not exist or is not a folder; (system) if no more files can
-  /// be opened.
+  /// Follows a link to the folder. Throws core::Error (usage) if it does not exist or is not a folder; (system) if no
+  /// more files can be opened.
   explicit Folder(const std::string& path);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
@@ -26,7 +26,8 @@ class Folder {
   [[nodiscard]] bool is_in_place() const noexcept;
   /// Whether the name exists in it, even as a dangling link.
   [[nodiscard]] bool has(const std::string& name) const noexcept;
-  /// Errors as File's; also core::Error (usage) if it is a link, or `name` is not the name of a file in the folder.
+  /// Errors as File's; also throws core::Error (usage) if it is a link, or `name` is not the name of a file in the
+  /// folder.
   [[nodiscard]] File open(const std::string& name) const;
 
  private:

@@ -1,7 +1,7 @@
-// HDF5 files as owned values: what shards need of the library, and nothing more.
-// Invariant: every call is checked and an error names file and data set with the library's own reason; files carry no
-// time stamps, so the same calls give the same bytes; only foreign files are locked. One thread of a
-// process calls at a time, by its own care: the library is not thread-safe.
+// HDF5 files as owned values: the parts of the library that shards need, and no more.
+// Invariant: every call is checked, and an error names file and data set with the library's own reason. Files carry no
+// time stamps, so the same calls give the same bytes; only foreign files are locked. Only one thread of a process may
+// call at a time, because the library is not thread-safe.
 // Used by data/ (writing shards, importing foreign files, the reference path of reading) and the trainer's weights.
 #pragma once
 
@@ -23,14 +23,14 @@ class File;
 
 using Dimensions = std::vector<std::uint64_t>;
 
-/// Where a chunk or a contiguous data set lies in its file, as stored (compressed).
+/// The place of a chunk or a contiguous data set in its file, as stored (compressed).
 struct Extent {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   auto operator<=>(const Extent&) const = default;
 };
 
-/// How to treat values that nobody has written.
+/// How to treat values that were never written.
 enum class Unwritten { refused, fill_value };
 
 /// A data set of an open file; valid while the file is. Rows are along the first dimension.
@@ -43,33 +43,35 @@ class Hdf5Dataset {
   ~Hdf5Dataset();
 
   [[nodiscard]] const Dimensions& dimensions() const noexcept;
-  /// Empty if the element type is none of Lockstep's.
+  /// Empty if Lockstep lacks the element type.
   [[nodiscard]] std::optional<core::DType> dtype() const noexcept;
   /// Such as "compound elements of 8 bytes".
   [[nodiscard]] std::string describe_elements() const;
 
-  /// For files of others, before work starts: core::Error (usage) if a part of it was never written, or its chunks are
-  /// too large to be read in pieces. With `fill_value` such a part is accepted, and the result says how much it is.
+  /// For files of other programs, before work starts: throws core::Error (usage) if a part of it was never written, or
+  /// its chunks are too large to be read in pieces. With `fill_value` such a part is accepted, and the result says how
+  /// large it is.
   std::string require_written(Unwritten unwritten = Unwritten::refused) const;
 
-  /// Stores chunk number `chunk` (along the first dimension) as it is: `stored` is already encoded.
+  /// Stores chunk number `chunk` (along the first dimension) unchanged: `stored` is already encoded.
   void write_chunk(std::uint64_t chunk, std::span<const std::byte> stored);
-  /// A contiguous data set, whole.
+  /// Writes a whole contiguous data set.
   void write_all(std::span<const std::byte> data);
-  /// Rows [first, first + n) through the library, in native byte order.
+  /// Reads rows [first, first + n) through the library, in native byte order.
   void read_rows(std::uint64_t first, std::uint64_t n, std::span<std::byte> data) const;
-  /// The same for columns: places [first, first + n) along the last dimension.
+  /// The same for columns: indices [first, first + n) along the last dimension.
   void read_columns(std::uint64_t first, std::uint64_t n, std::span<std::byte> data) const;
   /// Whether elements are texts, of fixed or any length.
   [[nodiscard]] bool is_text() const;
-  /// Of rows [first, first + n) of one text each. core::Error (usage) if texts of fixed length are above 64 KiB.
+  /// Reads rows [first, first + n) with one text each. Throws core::Error (usage) if texts of fixed length are above 64
+  /// KiB.
   [[nodiscard]] std::vector<std::string> read_texts(std::uint64_t first, std::uint64_t n) const;
   void set_attribute(const std::string& name, std::uint64_t value);
   [[nodiscard]] std::optional<std::uint64_t> find_number_attribute(const std::string& name) const;
   [[nodiscard]] std::optional<std::string> find_text_attribute(const std::string& name) const;
-  /// Of any kind.
+  /// Whether it has an attribute of this name, of any kind.
   [[nodiscard]] bool has_attribute(const std::string& name) const;
-  /// Places of all chunks along the first dimension; of a contiguous data set its only one.
+  /// The places of all chunks along the first dimension; for a contiguous data set its only place.
   [[nodiscard]] std::vector<Extent> extents() const;
 
  private:
@@ -79,20 +81,20 @@ class Hdf5Dataset {
   std::unique_ptr<State> state_;
 };
 
-/// Whether links, external storage and virtual data sets may lead to files that nobody has named.
+/// Whether links, external storage and virtual data sets may lead to files that the user has not named.
 enum class OtherFiles { refused, followed };
 
 class Hdf5File {
  public:
-  /// A new file, in the format that HDF5 1.10 and newer read; raw data aligned to 4 KiB. core::Error (system) if it
-  /// cannot be created.
+  /// Creates a file in the format that HDF5 1.10 and newer read; raw data are aligned to 4 KiB. Throws core::Error
+  /// (system) if it cannot be created.
   static Hdf5File create(const std::string& path);
-  /// For reading, without locks. core::Error (usage) if it is not a readable HDF5 file.
+  /// Opens for reading, without locks. Throws core::Error (usage) if it is not a readable HDF5 file.
   static Hdf5File open(const std::string& path, OtherFiles others = OtherFiles::refused);
-  /// The same for a file that users bring. It is locked meanwhile, as the library locks for reading, if the file system
-  /// has locks. core::Error (usage) if another process writes it.
+  /// The same for a user's file. Locks it for reading, as the library does, if the file system has locks. Throws
+  /// core::Error (usage) if another process writes it.
   static Hdf5File open_foreign(const std::string& path, OtherFiles others = OtherFiles::refused);
-  /// The file that is open, even if another has its name by now; errors as above.
+  /// Opens the file that is already open, even if another now has its name; errors as above.
   static Hdf5File open(const File& file);
   Hdf5File(Hdf5File&&) noexcept;
   Hdf5File& operator=(Hdf5File&&) noexcept;
@@ -100,20 +102,20 @@ class Hdf5File {
   Hdf5File& operator=(const Hdf5File&) = delete;
   ~Hdf5File();
 
-  /// `chunk_rows` 0: contiguous. Chunks span all other dimensions. bfloat16 is stored as uint16 with an attribute.
+  /// `chunk_rows` 0: contiguous. Chunks span all other dimensions. Stores bfloat16 as uint16 with an attribute.
   Hdf5Dataset create_dataset(const std::string& name, core::DType dtype, const Dimensions& dimensions,
                              std::uint64_t chunk_rows, Filter filter);
-  /// A contiguous data set that gets its place before its values. extents() says where to write them after the file is
-  /// closed.
+  /// Creates a contiguous data set that gets its place before its values. extents() says where to write them after the
+  /// file is closed.
   Hdf5Dataset lay_out_dataset(const std::string& name, core::DType dtype, const Dimensions& dimensions);
-  /// core::Error (usage) if there is none of this name, or its content is out of reach: behind a link that leads
-  /// nowhere, in another file that is not there or not to be followed, packed by a filter the library lacks.
+  /// Throws core::Error (usage) if there is none of this name, or its content cannot be reached: behind a dangling
+  /// link, in another file that does not exist or must not be followed, or packed by a filter that the library lacks.
   [[nodiscard]] Hdf5Dataset open_dataset(const std::string& name) const;
-  /// Whether there is a data set of this name, links followed. core::Error (usage) if a link leads nowhere, or what is
-  /// there cannot be opened.
+  /// Whether there is a data set of this name; follows links. Throws core::Error (usage) if a link leads nowhere, or
+  /// the target cannot be opened.
   [[nodiscard]] bool has_dataset(const std::string& name) const;
-  /// Names of all data sets, at any depth, "/" first, sorted; not of those behind links to groups, or to files that are
-  /// not followed.
+  /// The names of all data sets, at any depth, "/" first, sorted; without those behind links to groups, or to files
+  /// that are not followed.
   [[nodiscard]] std::vector<std::string> dataset_names() const;
 
   void set_attribute(const std::string& name, const std::string& value);
@@ -122,8 +124,8 @@ class Hdf5File {
   [[nodiscard]] std::optional<std::string> find_text_attribute(const std::string& name) const;
   [[nodiscard]] std::optional<std::uint64_t> find_number_attribute(const std::string& name) const;
 
-  /// Writes everything; core::Error (system) if the disk is full. The destructor only logs. After any failed write the
-  /// file is empty and lost.
+  /// Writes everything; throws core::Error (system) if the disk is full. The destructor only logs. After any failed
+  /// write the file is empty and lost.
   void close();
 
  private:

@@ -24,7 +24,7 @@ struct Single {
   TypeId type;
 };
 
-/// Nothing if there is no attribute of this name, or it holds several values.
+/// Returns nothing if there is no attribute of this name, or it holds several values.
 std::optional<Single> open_single(const Place& place, hid_t object, const std::string& name) {
   const std::string action = fmt::format("read attribute '{}'", name);
   if (checked(place, action, [&] { return H5Aexists(object, name.c_str()); }) == 0) return std::nullopt;
@@ -36,7 +36,7 @@ std::optional<Single> open_single(const Place& place, hid_t object, const std::s
   return Single{std::move(attribute), std::move(type)};
 }
 
-/// Foreign files keep texts of variable length, which the library allocates.
+/// Foreign files store texts of variable length, which the library allocates.
 std::optional<std::string> read_variable(hid_t attribute, hid_t type) {
   char* text = nullptr;
   if (H5Aread(attribute, type, &text) < 0) return std::nullopt;

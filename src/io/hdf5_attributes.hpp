@@ -1,5 +1,5 @@
 // Attributes of HDF5 objects: texts and numbers.
-// Invariant: texts are stored with fixed length, so that nothing of them lies outside the object.
+// Invariant: texts have fixed length, so that they are completely inside the object.
 // Used by io/hdf5_dataset and io/hdf5_file.
 #pragma once
 
@@ -15,10 +15,10 @@ namespace lockstep::io {
 void write_attribute(const Place& place, hid_t object, const std::string& name, const std::string& value);
 void write_attribute(const Place& place, hid_t object, const std::string& name, std::uint64_t value);
 
-/// Nothing if there is no attribute of this name, or it is not a single text.
+/// Returns nothing if there is no attribute of this name, or it is not a single text.
 [[nodiscard]] std::optional<std::string> read_text_attribute(const Place& place, hid_t object, const std::string& name);
 
-/// Nothing if there is no attribute of this name, or it is not a single integer.
+/// Returns nothing if there is no attribute of this name, or it is not a single integer.
 [[nodiscard]] std::optional<std::uint64_t> read_number_attribute(const Place& place, hid_t object,
                                                                  const std::string& name);
 

@@ -14,7 +14,7 @@ namespace {
 
 static_assert(sizeof(hsize_t) == sizeof(std::uint64_t));
 
-/// Dimensions as the library wants them.
+/// Converts dimensions to the library's type.
 std::vector<hsize_t> to_sizes(const Dimensions& dimensions) { return {dimensions.begin(), dimensions.end()}; }
 
 Dimensions read_dimensions(const Place& place, hid_t dataset) {
@@ -25,7 +25,7 @@ Dimensions read_dimensions(const Place& place, hid_t dataset) {
   return {sizes.begin(), sizes.end()};
 }
 
-/// Empty if it is not chunked.
+/// Empty if the data set is not chunked.
 Dimensions read_chunk_shape(const Place& place, hid_t dataset, std::size_t n_dimensions) {
   const ListId list{checked(place, "read the layout", [&] { return H5Dget_create_plist(dataset); })};
   if (H5Pget_layout(list.get()) != H5D_CHUNKED) return {};
@@ -125,7 +125,7 @@ std::string Hdf5Dataset::require_written(Unwritten unwritten) const {
 }
 
 void Hdf5Dataset::write_chunk(std::uint64_t chunk, std::span<const std::byte> stored) {
-  core::require(chunk < state_->n_chunks(), "a chunk that is written is one of the data set");
+  core::require(chunk < state_->n_chunks(), "the chunk to write belongs to the data set");
   std::vector<hsize_t> offset(state_->dimensions.size(), 0);
   offset.front() = chunk * state_->chunk.front();
   checked(state_->place, fmt::format("write chunk {}", chunk), [&] {
@@ -134,7 +134,8 @@ void Hdf5Dataset::write_chunk(std::uint64_t chunk, std::span<const std::byte> st
 }
 
 void Hdf5Dataset::write_all(std::span<const std::byte> data) {
-  core::require(state_->dtype && data.size() == state_->n_rows() * state_->row_bytes, "data as large as its data set");
+  core::require(state_->dtype && data.size() == state_->n_rows() * state_->row_bytes,
+                "the data have the size of the data set");
   if (data.empty()) return;
   const TypeId type = type_in_memory(*state_->dtype);
   checked(state_->place, "write the data",
@@ -146,9 +147,9 @@ void Hdf5Dataset::State::read(std::uint64_t first, std::uint64_t n, std::size_t 
   if (!dtype) fail_usage_at(place, "elements are neither integers nor floats", "one of Lockstep's types");
   if (dimensions.empty()) fail_usage_at(place, "it is a single value", "an array");
   const std::uint64_t size = dimensions.at(dimension);
-  core::require(first <= size && n <= size - first, "rows that are read exist");
+  core::require(first <= size && n <= size - first, "the rows to read exist");
   const std::uint64_t bytes_of_one = size == 0 ? 0 : dimensions.front() * row_bytes / size;
-  core::require(data.size() == n * (dimension == 0 ? row_bytes : bytes_of_one), "room for the rows that are read");
+  core::require(data.size() == n * (dimension == 0 ? row_bytes : bytes_of_one), "the output has the size of the rows");
   if (data.empty()) return;
   const std::string action = fmt::format("read {} [{}, {})", dimension == 0 ? "rows" : "columns", first, first + n);
   const Rows rows = select(first, n, action, dimension);

@@ -1,4 +1,4 @@
-// What an open data set keeps, and how it comes to be.
+// The state of an open data set, and how it is made.
 // Invariant: dimensions, element type and chunking never change while it is open.
 // Used by io/hdf5_dataset and io/hdf5_file.
 #pragma once
@@ -16,20 +16,20 @@ struct Hdf5Dataset::State {
   Dimensions dimensions{};
   Dimensions chunk{};  ///< empty if it is not chunked
   std::optional<core::DType> dtype{};
-  std::uint64_t row_bytes = 0;  ///< in memory; 0 if the element type is none of Lockstep's
+  std::uint64_t row_bytes = 0;  ///< in memory; 0 if Lockstep lacks the element type
 
-  /// Of a data set just created or opened.
+  /// Describes a data set that was just created or opened.
   [[nodiscard]] static std::unique_ptr<State> describe(Place place, DatasetId id);
 
-  /// Rows [first, first + n), in memory and in the file.
+  /// A selection of rows [first, first + n), in memory and in the file.
   struct Rows {
     SpaceId memory;
     SpaceId file;
   };
-  /// Or along another dimension.
+  /// Selects rows, or ranges of another dimension.
   [[nodiscard]] Rows select(std::uint64_t first, std::uint64_t n, const std::string& action,
                             std::size_t dimension = 0) const;
-  /// Of numbers.
+  /// Reads numbers.
   void read(std::uint64_t first, std::uint64_t n, std::size_t dimension, std::span<std::byte> data) const;
 
   [[nodiscard]] std::uint64_t n_rows() const noexcept { return dimensions.empty() ? 0 : dimensions.front(); }

@@ -31,13 +31,13 @@ ListId make_list(const Place& place, hid_t kind) {
   return ListId{checked(place, "make a property list", [&] { return H5Pcreate(kind); })};
 }
 
-/// `set` gives options to a property list; they are refused only if the library lacks them.
+/// `set` sets options of a property list; they fail only if the library lacks them.
 template <class Set>
 void set_options(const Place& place, Set&& set) {
   checked(place, "set its options", set);
 }
 
-/// Files are opened as the library opens those that external links point to: a link may point to its own file.
+/// Opens files with the library's settings for external links, because a link may lead to its own file.
 ListId make_access_list(const Place& place) {
   ListId list = make_list(place, H5P_FILE_ACCESS);
   set_options(place, [&] { return H5Pset_fclose_degree(list.get(), H5F_CLOSE_WEAK); });
@@ -48,15 +48,15 @@ ListId make_access_list(const Place& place) {
 ListId make_new_access_list(const Place& place) {
   constexpr hsize_t aligned_from = 16384;  // smaller pieces would waste too much
   ListId list = make_access_list(place);
-  // Closing the file closes what is open in it, so that its last bytes are written by then.
+  // Closing the file closes what is open in it, so that its last bytes are written.
   set_options(place, [&] { return H5Pset_fclose_degree(list.get(), H5F_CLOSE_STRONG); });
   set_options(place, [&] { return H5Pset_libver_bounds(list.get(), H5F_LIBVER_V110, H5F_LIBVER_V110); });
   set_options(place, [&] { return H5Pset_alignment(list.get(), aligned_from, 4096); });
   return list;
 }
 
-/// Chunks that a read of some rows touches stay in memory until all of their rows were read. Linked files are opened as
-/// this one.
+/// Chunks that a read of some rows uses stay in memory until all of their rows were read. Linked files are opened in
+/// the same way.
 ListId make_read_list(const Place& place, Reach& reach) {
   constexpr std::size_t n_slots = 12421;  // a prime, as the library wants it
   constexpr std::size_t cache_bytes = std::size_t{64} << 20;
@@ -92,7 +92,7 @@ ListId make_dataset_list(const Place& place, const Dimensions& dimensions, std::
   return list;
 }
 
-/// A chunk may have more rows than the data set: then that many rows are the most it could grow to.
+/// A chunk may have more rows than the data set; the data set may then grow to that many.
 SpaceId make_space(const Place& place, const Dimensions& dimensions, std::uint64_t chunk_rows) {
   const std::vector<hsize_t> sizes(dimensions.begin(), dimensions.end());
   std::vector<hsize_t> most = sizes;
@@ -101,7 +101,7 @@ SpaceId make_space(const Place& place, const Dimensions& dimensions, std::uint64
                          [&] { return H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), most.data()); })};
 }
 
-/// The groups in its name. They keep no times: files of the same content are equal to the byte.
+/// Adds the groups in its name. They store no times: files with the same content are equal to the byte.
 void add_groups(const Place& place, hid_t file) {
   const ListId list = make_list(place, H5P_GROUP_CREATE);
   set_options(place, [&] { return H5Pset_obj_track_times(list.get(), false); });
@@ -130,7 +130,7 @@ bool can_open(Open&& open) {
   return static_cast<bool>(DatasetId{open()});
 }
 
-/// Says which data sets there are, if that of `place` is none of them.
+/// Lists the existing data sets, if that of `place` is not among them.
 void refuse_unknown(const Place& place, const std::vector<std::string>& names) {
   const std::string name = place.dataset.starts_with('/') ? place.dataset : "/" + place.dataset;
   if (std::ranges::binary_search(names, name)) return;
@@ -193,7 +193,7 @@ Hdf5File Hdf5File::open_foreign(const std::string& path, OtherFiles others) {
   return file;
 }
 
-// Behind this name of a descriptor is the open file itself, where the system has one.
+// On systems that have it, this name of a descriptor leads to the open file itself.
 Hdf5File Hdf5File::open(const File& file) {
   prepare_hdf5();
   const std::string by_descriptor = fmt::format("/proc/self/fd/{}", file.descriptor());

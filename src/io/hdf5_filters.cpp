@@ -27,7 +27,7 @@ struct Lz4 {
   static constexpr auto unpacked_size = &unpacked_size_lz4;
 };
 
-/// Gives the library a new buffer in place of its own; 0 if there is no memory.
+/// Gives the library a new buffer in place of its own; returns 0 if there is no memory.
 std::size_t replace(std::size_t* buffer_bytes, void** buffer, void* content, std::size_t bytes) {
   if (content == nullptr) return 0;
   H5free_memory(*buffer);

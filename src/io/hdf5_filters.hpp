@@ -1,5 +1,5 @@
 // Our codecs as filters of the HDF5 library, so that it reads and writes zstd and lz4 without plugins.
-// Invariant: the library's files and ours are the same bytes: both call io/codecs.
+// Invariant: the library's files and ours have the same bytes, because both call io/codecs.
 // Used by io/hdf5_library.
 #pragma once
 

@@ -14,8 +14,8 @@
 namespace lockstep::io {
 namespace {
 
-/// "file write failed: time = ..., error message = 'No space left on device', buf = ..." without what only developers
-/// of the library want: some of it changes from run to run.
+/// Shortens "file write failed: time = ..., error message = 'No space left on device', buf = ...": drops details for
+/// developers of the library, some of which change from run to run.
 std::string shorten(std::string_view text) {
   constexpr std::string_view mark = "error message = '";
   const std::size_t begin = text.find(mark);
@@ -24,7 +24,7 @@ std::string shorten(std::string_view text) {
   return fmt::format("{}: {}", text.substr(0, text.find(": ")), message.substr(0, message.find('\'')));
 }
 
-/// The innermost error comes first, and is the reason of the others.
+/// The innermost error comes first, and causes the others.
 herr_t take_first_reason(unsigned depth, const H5E_error2_t* error, void* reason) {
   if (depth == 0 && error->desc != nullptr) *static_cast<std::string*>(reason) = shorten(error->desc);
   return 0;
@@ -36,8 +36,8 @@ std::string last_reason() {
   return reason.empty() ? "no reason given" : reason;
 }
 
-/// One more reference to the file and to all that is open in it: closing our own then closes nothing. The disk, likely
-/// full, gets its space back now, as the library keeps the file open.
+/// Adds a reference to the file and to everything open in it, so that closing our own closes nothing. Frees the file's
+/// space on the disk, which is likely full, because the library keeps the file open.
 void give_up(const Place& place) {
   if (is_given_up(place.new_file)) return;
   const ssize_t n = H5Fget_obj_count(place.new_file, H5F_OBJ_ALL);
@@ -66,7 +66,7 @@ void fail_hdf5(const Place& place, const std::string& action, core::SourceLocati
   const std::string what = fmt::format("HDF5 cannot {}: {}", action, reason);
   if (place.new_file >= 0) give_up(place);
   core::refuse_shortage(fmt::format("HDF5 cannot {}", action), describe(place), core::shortage_in(reason));
-  // The flags of formats since HDF5 1.10 say so, also when the writer was killed. A copy has them, too.
+  // Flags in formats since HDF5 1.10 say so, also when the writer was killed. A copy has them, too.
   if (place.code == core::ExitCode::usage && reason.find("h5clear") != std::string::npos)
     core::fail_usage(
         {.what = "the file is marked as open for writing: its writer was killed, or still runs",
@@ -92,9 +92,9 @@ bool is_given_up(hid_t file) { return H5Iget_ref(file) > 1; }
 
 void prepare_hdf5() {
   static const bool is_prepared = [] {
-    // In newer versions the variable counts for more than what turn_off_locks() says; and we have locked what we write.
+    // In newer versions the variable overrides turn_off_locks(); we have already locked what we write.
     setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1);
-    // We close what we open. At exit the library would try again to write what a full disk refused, and print about it.
+    // We close what we open. At exit the library would try again to write what a full disk refused, and print errors.
     H5dont_atexit();
     const Silence silence;
     register_filters();

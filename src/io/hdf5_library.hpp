@@ -1,6 +1,6 @@
-// How io/ calls the HDF5 library: owned identifiers, checked calls, and what differs between its versions.
+// How io/ calls the HDF5 library: owned identifiers, checked calls, and differences between its versions.
 // Invariant: the library itself never prints; a failed call becomes one core::Error with the library's own reason.
-// Used by io/hdf5_*.cpp only. Not thread-safe, as the library is not.
+// Used by io/hdf5_*.cpp only. Not thread-safe, like the library.
 #pragma once
 
 #include <hdf5.h>
@@ -45,9 +45,9 @@ using TypeId = core::UniqueHandle<IdPolicy<&H5Tclose>>;
 using ListId = core::UniqueHandle<IdPolicy<&H5Pclose>>;
 using AttributeId = core::UniqueHandle<IdPolicy<&H5Aclose>>;
 
-/// What a call is about, for its error.
+/// The subject of a call, for its error.
 struct Place {
-  core::ExitCode code = core::ExitCode::system;  ///< of failures: `usage` for files that were there before
+  core::ExitCode code = core::ExitCode::system;  ///< for failures: `usage` for files that existed before
   std::string path{};
   std::string dataset{};  ///< empty: the file itself
   hid_t new_file = -1;    ///< the file, if it is being written
@@ -55,19 +55,20 @@ struct Place {
 
 [[nodiscard]] std::string describe(const Place& place);
 
-/// Throws a core::Error with what the library says about the call that failed last, and gives up a file being
+/// Throws a core::Error with the library's reason for the call that failed last, and gives up a file that is being
 /// written.
 [[noreturn]] void fail_hdf5(const Place& place, const std::string& action, core::SourceLocation location);
 
-/// Whether a call that wrote to the file has failed. Such a file is empty, and never closed: the library would write
-/// again what it could not write, and then use memory it has freed (seen in 1.10.8).
+/// Whether a call that wrote to the file has failed. Such a file is empty and is never closed: the library would try
+/// the write again, and then use memory that it has freed (seen in 1.10.8).
 [[nodiscard]] bool is_given_up(hid_t file);
 
-/// Prepares the library on its first call, which must come before any other use of its names: our filters are
-/// registered, and it does nothing at exit.
+/// Prepares the library on its first call, which must precede any other use of its names: registers our filters and
+/// disables its work at exit.
 void prepare_hdf5();
 
-/// Result of `call()`, which calls the library; a negative one throws. `action` completes "HDF5 cannot ...".
+/// Returns the result of `call()`, which calls the library; throws if it is negative. `action` completes "HDF5 cannot
+/// ...".
 template <class Call>
 auto checked(const Place& place, const std::string& action, Call&& call,
              core::SourceLocation location = core::SourceLocation::current()) {
@@ -80,11 +81,11 @@ auto checked(const Place& place, const std::string& action, Call&& call,
 
 // What depends on the version of the library.
 
-/// Lets files be opened where the file system has no locks. Negative on failure.
+/// Allows opening files on file systems without locks. Negative on failure.
 herr_t turn_off_locks(hid_t access_list);
 
-/// Calls `see(name, context)` for each data set below the root, the name without its leading slash; a negative answer
-/// ends it. Links are followed as `link_list` has it. Negative on failure.
+/// Calls `see(name, context)` for each data set below the root, with its name without the leading slash; a negative
+/// result ends it. Follows links as `link_list` says. Negative on failure.
 herr_t visit_datasets(hid_t file, hid_t link_list, herr_t (*see)(const char* name, void* context), void* context);
 
 }  // namespace lockstep::io

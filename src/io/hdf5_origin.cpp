@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "'/x' of 'other.h5'": where an existing link points to.
+/// Where an existing link points to: "'/x' of 'other.h5'".
 std::string target_of(hid_t file, const std::string& link, const H5L_info_t& info) {
   std::vector<char> value(info.u.val_size + 1);
   if (H5Lget_val(file, link.c_str(), value.data(), info.u.val_size, H5P_DEFAULT) < 0) return "an unknown place";
@@ -48,7 +48,7 @@ void require_filter(const Place& place, hid_t list, unsigned number) {
 
 /// The library looks in the folder of `file`, then in the current one.
 bool is_source_there(const std::string& source, const std::string& file) {
-  // "." is the file itself, "%" stands for the number of a block, and with a prefix the library looks elsewhere.
+  // "." is the file itself; "%" stands for the number of a block; with a prefix the library looks elsewhere.
   if (source == "." || source.find('%') != std::string::npos || std::getenv("HDF5_VDS_PREFIX") != nullptr) return true;
   std::error_code ignored;
   return fs::exists(fs::path{file}.parent_path() / source, ignored) || fs::exists(source, ignored);
@@ -66,7 +66,7 @@ herr_t stay_in_file(const char* parent, const char*, const char* child, const ch
     if (is_itself(child, parent)) return 0;
     static_cast<Reach*>(raw)->refused = child;
   } catch (const std::exception&) {
-    // Out of memory: it ends all the same. No exception may pass through the library.
+    // Out of memory: ends anyway. No exception may pass through the library.
   }
   return -1;
 }
@@ -113,7 +113,7 @@ void require_sources(const Place& place, hid_t list) {
 
 void require_reach(const Place& place, hid_t file, hid_t dataset, hid_t link_list, Reach& reach, int depth);
 
-/// Sources in the file itself may in turn lie elsewhere.
+/// Sources in the file itself may in turn be elsewhere.
 void require_near_sources(const Place& place, hid_t file, hid_t list, hid_t link_list, Reach& reach, int depth) {
   constexpr int deepest = 16;
   std::size_t n_sources = 0;
@@ -122,7 +122,7 @@ void require_near_sources(const Place& place, hid_t file, hid_t list, hid_t link
     const std::string path = source_name(place, list, i, H5Pget_virtual_filename);
     const std::string name = source_name(place, list, i, H5Pget_virtual_dsetname);
     if (!is_itself(path, place.path)) refuse_other_file(place, path);
-    // "%" stands for the number of a block, so that the name tells nothing.
+    // "%" stands for the number of a block, so the name alone is not enough.
     if (depth == deepest || name.find('%') != std::string::npos) refuse_other_file(place, name);
     const DatasetId source{H5Dopen2(file, name.c_str(), link_list)};
     refuse_far_link(place, reach);

@@ -24,7 +24,7 @@ struct Allocated {
   }
 };
 
-/// Texts of `length` bytes each. Only where a zero ends a text does what follows it not belong to it.
+/// Splits texts of `length` bytes each. If zeros end texts, drops what follows them.
 std::vector<std::string> cut(const std::string& texts, std::size_t length, std::size_t n, H5T_str_t padding) {
   std::vector<std::string> result;
   for (std::size_t i = 0; i < n; ++i) {

@@ -44,7 +44,7 @@ std::string member_name(hid_t enumeration, unsigned member) {
   return text;
 }
 
-/// What h5py makes of bool: a byte that is FALSE = 0 or TRUE = 1.
+/// Whether it is h5py's type for bool: a byte that is FALSE = 0 or TRUE = 1.
 bool is_bool(hid_t enumeration) {
   if (H5Tget_nmembers(enumeration) != 2 || H5Tget_size(enumeration) != 1) return false;
   for (unsigned member = 0; member < 2; ++member) {
@@ -55,7 +55,7 @@ bool is_bool(hid_t enumeration) {
   return true;
 }
 
-/// " (setosa, virginica, ...)": the first members.
+/// The first members: " (setosa, virginica, ...)".
 std::string describe_members(hid_t enumeration) {
   constexpr int most_shown = 3;
   const int n = H5Tget_nmembers(enumeration);

@@ -12,7 +12,7 @@
 
 namespace lockstep::io {
 
-/// On data sets of bfloat16, with the value "bfloat16".
+/// An attribute of data sets of bfloat16, with the value "bfloat16".
 inline constexpr const char* dtype_attribute = "lockstep_dtype";
 
 [[nodiscard]] TypeId type_in_file(core::DType dtype);
@@ -21,7 +21,7 @@ inline constexpr const char* dtype_attribute = "lockstep_dtype";
 /// "text elements of 16 bytes"; an enumeration with its first members.
 [[nodiscard]] std::string describe_elements(hid_t type);
 
-/// Of either byte order; nothing if it is none of Lockstep's. Never bfloat16.
+/// Finds the type in either byte order; nothing if Lockstep lacks it. Never bfloat16.
 [[nodiscard]] std::optional<core::DType> find_dtype(hid_t type);
 
 }  // namespace lockstep::io

@@ -2,7 +2,7 @@
 
 #include "io/hdf5_library.hpp"
 
-// The one place that knows what differs between versions of HDF5.
+// The only place that knows the differences between versions of HDF5.
 
 #if !H5_VERSION_GE(1, 10, 5)
 #error "Lockstep needs HDF5 1.10.5 or newer: it asks where chunks lie in a file"
@@ -23,7 +23,7 @@ herr_t see_object(hid_t, const char* name, const Info* info, void* raw) {
   return info->type == H5O_TYPE_DATASET ? visit->see(name, visit->context) : 0;
 }
 
-// Soft and external links, which H5Ovisit does not follow; those that lead nowhere are skipped.
+// Visits soft and external links, which H5Ovisit does not follow; skips those that lead nowhere.
 herr_t see_link(hid_t group, const char* name, const H5L_info_t* info, void* raw) {
   if (info->type != H5L_TYPE_SOFT && info->type != H5L_TYPE_EXTERNAL) return 0;
   const Silence silence;

@@ -17,7 +17,7 @@
 namespace lockstep::io {
 namespace {
 
-/// How much of a data set was written. A contiguous one is one piece; the pieces of a virtual one are its values.
+/// How much of a data set was written. A contiguous one counts as one piece; a virtual one counts values.
 struct Written {
   const char* pieces = "values";
   std::uint64_t n_pieces = 0;
@@ -78,27 +78,27 @@ Written find_written_chunks(const Place& place, hid_t dataset, hid_t space, hid_
   return written;
 }
 
-/// Data sets that were looked at: a virtual one may have parts of itself.
+/// Data sets that were already examined, because a virtual one may have parts of itself.
 using Seen = std::set<std::string>;
 constexpr std::size_t most_seen = 10'000;
 
 std::string require_written_within(const Place& place, hid_t dataset, Unwritten unwritten, Seen& seen);
 
-/// How many of the `n` values that a part of a virtual data set wants are within its source.
+/// How many of the `n` values that a part of a virtual data set needs exist in its source.
 std::uint64_t n_within(const Place& place, hid_t dataset, hid_t wanted, std::uint64_t n) {
   const SpaceId space{checked(place, "read the shape", [&] { return H5Dget_space(dataset); })};
   const auto n_all = static_cast<std::uint64_t>(std::max<hssize_t>(H5Sget_simple_extent_npoints(space.get()), 0));
   const Silence silence;
   if (n_all == 0 || H5Sget_select_type(wanted) != H5S_SEL_HYPERSLABS) return std::min(n, n_all);
   const std::vector<hsize_t> sizes = sizes_of(place, space.get()), first(sizes.size(), 0);
-  if (H5Sget_simple_extent_ndims(wanted) != static_cast<int>(sizes.size())) return n;  // whoever reads it says so
+  if (H5Sget_simple_extent_ndims(wanted) != static_cast<int>(sizes.size())) return n;  // reading it reports the error
   const SpaceId there{H5Scopy(wanted)};
   if (H5Sselect_hyperslab(there.get(), H5S_SELECT_AND, first.data(), nullptr, sizes.data(), nullptr) < 0) return n;
   const hssize_t n_there = H5Sget_select_npoints(there.get());
   return n_there < 0 ? n : static_cast<std::uint64_t>(n_there);
 }
 
-/// Values that no source has, or one that lacks them itself.
+/// Finds values that no source has, or that a source itself lacks.
 Written find_mapped_values(const Place& place, hid_t dataset, std::uint64_t n_values, hid_t list) {
   std::size_t n_sources = 0;
   checked(place, "read its sources", [&] { return H5Pget_virtual_count(list, &n_sources); });
@@ -110,7 +110,7 @@ Written find_mapped_values(const Place& place, hid_t dataset, std::uint64_t n_va
       const Silence silence;
       return H5Sget_select_npoints(part.get());
     }();
-    if (n < 0) return {};  // as many as there are blocks
+    if (n < 0) return {};  // the number depends on the number of blocks
     const VirtualSource source = open_virtual_source(place, dataset, list, i);
     if (source.is_elsewhere)
       n_mapped += static_cast<std::uint64_t>(n);
@@ -120,7 +120,7 @@ Written find_mapped_values(const Place& place, hid_t dataset, std::uint64_t n_va
   return {.n_pieces = n_values, .n_missing = n_mapped < n_values ? n_values - n_mapped : 0};
 }
 
-/// What the sources of a virtual data set lack: a sentence about each.
+/// Returns what the sources of a virtual data set lack: one sentence for each.
 std::string require_written_sources(const Place& place, hid_t dataset, hid_t list, Unwritten unwritten, Seen& seen) {
   std::size_t n_sources = 0;
   checked(place, "read its sources", [&] { return H5Pget_virtual_count(list, &n_sources); });
@@ -146,7 +146,7 @@ Written find_written(const Place& place, hid_t dataset, hid_t list) {
   return {.n_pieces = n, .n_missing = H5Dget_storage_size(dataset) > 0 ? 0 : n};
 }
 
-/// What the library gives for missing values; empty if it would give whatever was in memory before.
+/// The library's value for missing ones; empty if it would return undefined memory.
 std::string fill_value(hid_t dataset, hid_t list) {
   const Silence silence;
   H5D_fill_value_t kind = H5D_FILL_VALUE_UNDEFINED;
@@ -161,7 +161,7 @@ std::string fill_value(hid_t dataset, hid_t list) {
   return is_number ? fmt::format("the fill value {}", value) : "the fill value";
 }
 
-/// As require_written, without what sources lack themselves.
+/// As require_written, but without what sources themselves lack.
 std::string require_pieces(const Place& place, hid_t dataset, hid_t list, Unwritten unwritten) {
   const Written written = find_written(place, dataset, list);
   if (written.n_missing == 0) return "";
@@ -181,7 +181,7 @@ std::string require_pieces(const Place& place, hid_t dataset, hid_t list, Unwrit
                                              fill)});
 }
 
-/// Room that was taken early, as parallel HDF5 does, looks as if it were written.
+/// Space that was allocated early, as in parallel HDF5, looks as if it were written.
 std::string doubt_early_room(hid_t list) {
   const Silence silence;
   H5D_alloc_time_t when = H5D_ALLOC_TIME_DEFAULT;

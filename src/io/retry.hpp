@@ -1,4 +1,4 @@
-// Tries an operation of the file system again if its failure may be transient.
+// Repeats an operation of the file system if its failure may be transient.
 // Invariant: at most 5 pauses, of about 10, 20, 40, 80 and 160 ms; ranks that failed together do not return together.
 // Used by io/file and checkpoint/rank_file.
 #pragma once
@@ -17,7 +17,7 @@ namespace lockstep::io {
   return error == EIO || error == ESTALE || error == EAGAIN || error == EINTR;
 }
 
-/// Calls `attempt`, which sets errno and returns a negative number when it fails; gives the last result.
+/// Calls `attempt`, which sets errno and returns a negative number when it fails; returns the last result.
 template <class Attempt>
 auto with_retries(Attempt&& attempt, const core::Clock& clock = core::real_clock()) {
   constexpr int most_retries = 5;

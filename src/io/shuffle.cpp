@@ -6,7 +6,7 @@
 namespace lockstep::io {
 namespace {
 
-// `size` as a constant lets the compiler take a vector of elements apart at once.
+// A constant `size` lets the compiler process a vector of elements at once.
 template <std::size_t size>
 void split_elements(std::size_t n, const std::byte* from, std::byte* to) noexcept {
   for (std::size_t i = 0; i < n; ++i)
@@ -29,7 +29,7 @@ void join_elements(std::size_t size, std::size_t n, const std::byte* from, std::
     for (std::size_t i = 0; i < n; ++i) to[i * size + byte] = from[byte * n + i];
 }
 
-/// Bytes that make whole elements; 0 if HDF5 would leave all as it is.
+/// The bytes of whole elements; 0 if HDF5 would leave everything unchanged.
 std::size_t whole_bytes(std::size_t element_size, std::size_t bytes) noexcept {
   return element_size > 1 && bytes / element_size > 1 ? bytes - bytes % element_size : 0;
 }

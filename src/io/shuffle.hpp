@@ -1,4 +1,4 @@
-// HDF5's byte shuffle (filter 2): first bytes of all elements, then second bytes, ..., then what is left of an odd end.
+// HDF5's byte shuffle (filter 2): first bytes of all elements, then second bytes, ..., then bytes of an incomplete end.
 // Invariant: unshuffle undoes shuffle; both equal H5Z_FILTER_SHUFFLE for every element size and length.
 // Used by io/codec.
 #pragma once

@@ -1,6 +1,6 @@
 // Evenly spaced values of a series of unknown length, in bounded memory.
-// Invariant: holds values number 0, s, 2s, ... of the series, s a power of two that depends on the length alone: ranks
-// that take the same steps keep the same steps. Adding allocates nothing.
+// Invariant: holds values number 0, s, 2s, ... of the series, where s is a power of two that depends only on the
+// length. So ranks that take the same steps keep the same steps. Adding allocates nothing.
 // Used by metrics/step_statistics.
 #pragma once
 

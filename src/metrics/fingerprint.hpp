@@ -18,10 +18,10 @@ namespace lockstep::metrics {
 /// `ranks`, `nodes`, `binding` in one line, and `placement`, one entry per rank.
 [[nodiscard]] nlohmann::ordered_json to_json(const runtime::Topology& topology);
 
-/// `device`: host or cuda, and of GPUs which each rank has.
+/// `device`: host or cuda, and for GPUs which rank has which.
 [[nodiscard]] nlohmann::ordered_json to_json(const runtime::DeviceChoice& device);
 
-/// As text; host names and variables may contain any bytes: what is not UTF-8 is replaced. `indent` -1: one line.
+/// Returns text. Host names and variables may contain any bytes: replaces what is not UTF-8. `indent` -1: one line.
 [[nodiscard]] std::string dump(const nlohmann::ordered_json& json, int indent);
 
 }  // namespace lockstep::metrics

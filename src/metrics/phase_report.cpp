@@ -35,7 +35,7 @@ core::Seconds PhaseReport::total() const noexcept {
 }
 
 PhaseReport report_phases(std::span<const PhaseTimes> by_rank, std::span<const runtime::Place> places) {
-  core::require(!by_rank.empty() && by_rank.size() == places.size(), "phase times of every rank, and its place");
+  core::require(!by_rank.empty() && by_rank.size() == places.size(), "every rank has phase times and a place");
   PhaseReport report;
   for (const Phase phase : all_phases) report.rows.push_back(row_of(phase, by_rank, places));
   return report;

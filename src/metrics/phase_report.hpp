@@ -23,15 +23,15 @@ struct PhaseRow {
 };
 
 struct PhaseReport {
-  std::vector<PhaseRow> rows{};  ///< one per phase, in the order of all_phases; none but at rank 0
+  std::vector<PhaseRow> rows{};  ///< one per phase, in the order of all_phases; empty except at rank 0
 
-  /// 0 where there are no rows.
+  /// 0 if there are no rows.
   [[nodiscard]] double mean_s(Phase phase) const noexcept;
-  /// Mean over the ranks of the time of all phases.
+  /// The mean over ranks of the time of all phases.
   [[nodiscard]] core::Seconds total() const noexcept;
 };
 
-/// `by_rank` in rank order, not empty; `places` as many.
+/// `by_rank` is in rank order, not empty; `places` has as many entries.
 [[nodiscard]] PhaseReport report_phases(std::span<const PhaseTimes> by_rank, std::span<const runtime::Place> places);
 
 /// Collective: report_phases at rank 0, an empty report elsewhere.

@@ -48,7 +48,7 @@ void PhaseTimers::account() noexcept {
 }
 
 void PhaseTimers::begin(Phase phase) {
-  core::require(n_running_ < most_nested, "phases are not nested deeper than a step needs");
+  core::require(n_running_ < most_nested, "phases are nested at most most_nested deep");
   account();
   const Phase around = running_[n_running_ - 1].phase;
   const bool is_opaque = around == Phase::evaluation || around == Phase::save;

@@ -21,9 +21,9 @@ enum class Phase : std::uint8_t {
   backward,
   communication,  ///< exposed: waiting for other ranks with nothing to compute
   optimizer,
-  device,      ///< waiting for one that computes, while the host has nothing to enqueue
-  evaluation,  ///< whatever it does inside
-  save,        ///< whatever it does inside
+  device,      ///< waiting for a device that computes, while the host has nothing to enqueue
+  evaluation,  ///< including everything inside
+  save,        ///< including everything inside
   other
 };
 
@@ -49,18 +49,18 @@ struct PhaseTimes {
 /// Costs one clock reading per begin() and end(), and no memory. For one thread.
 class PhaseTimers {
  public:
-  /// `other` runs from now on.
+  /// Starts with the phase `other`.
   PhaseTimers() noexcept;
 
-  /// `phase` interrupts the running one, until its end(). Inside evaluation and save every phase counts as these.
+  /// `phase` interrupts the running one, until its end(). Inside evaluation and save, all phases count as these.
   void begin(Phase phase);
   void end();
 
-  /// Calls `at_end`, which does not throw, whenever a phase ends, with the time of the phase without interruptions. The
+  /// Calls `at_end`, which must not throw, whenever a phase ends, with the time of the phase without interruptions. The
   /// call itself counts as this phase. Phases within evaluation and save cause no call.
   void set_at_end(std::function<void(Phase phase, core::Seconds time)> at_end) { at_end_ = std::move(at_end); }
 
-  /// end() at the end of a block.
+  /// Calls end() at the end of a block.
   class Scope {
    public:
     Scope(PhaseTimers& timers, Phase phase) : timers_{timers} { timers_.begin(phase); }
@@ -72,11 +72,11 @@ class PhaseTimers {
     PhaseTimers& timers_;
   };
 
-  /// Moves `time` from `from` to `to`, at most what `from` got since the last lap(). For time whose phase is known only
-  /// afterwards.
+  /// Moves `time` from `from` to `to`, but at most what `from` got since the last lap(). For time whose phase is known
+  /// only afterwards.
   void reassign(Phase from, Phase to, core::Seconds time) noexcept;
 
-  /// Since construction.
+  /// Returns the times since construction.
   [[nodiscard]] PhaseTimes sums() noexcept;
   /// The times since the last lap(), or construction: one training step, if called at the end of each.
   [[nodiscard]] PhaseTimes lap() noexcept;
@@ -88,7 +88,7 @@ class PhaseTimers {
   static constexpr std::size_t most_nested = 8;
   struct Running {
     Phase phase = Phase::other;
-    double sum_at_begin_s = 0;  ///< of this phase
+    double sum_at_begin_s = 0;  ///< the sum of this phase
   };
   std::array<Running, most_nested> running_{};  ///< the last one runs, those before it are interrupted
   std::size_t n_running_ = 1;

@@ -8,7 +8,7 @@
 namespace lockstep::metrics {
 namespace {
 
-/// Element by element over rows of `n` values.
+/// Returns maxima by column over rows of `n` values.
 std::vector<double> maxima(std::span<const double> rows, std::size_t n) {
   core::require(n > 0 && rows.size() % n == 0, "all ranks time the same steps");
   std::vector<double> most(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(n));
@@ -20,7 +20,7 @@ std::vector<double> maxima(std::span<const double> rows, std::size_t n) {
 
 StepStatistics::StepStatistics(std::uint64_t n_warmup_steps, std::size_t most_kept)
     : n_warmup_steps_{n_warmup_steps}, kept_s_{most_kept} {
-  core::require(most_kept >= 2 && most_kept % 2 == 0, "an even number of kept steps");
+  core::require(most_kept >= 2 && most_kept % 2 == 0, "the number of kept steps is even");
 }
 
 void StepStatistics::add(const PhaseTimes& lap, std::uint64_t n_samples) {

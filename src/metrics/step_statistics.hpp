@@ -1,4 +1,4 @@
-// The time of a training step, and the samples per second that follow.
+// The time of a training step, and the resulting samples per second.
 // Invariant: the steady state only: without the first steps, evaluation and saving; the time of a step is that of its
 // slowest rank; rates are samples over time, never means of rates.
 // Used by the trainer: one for each progress interval, one for the whole run.
@@ -17,7 +17,7 @@ namespace lockstep::metrics {
 struct StepSummary {
   std::uint64_t n_steps = 0;    ///< timed ones
   std::uint64_t n_samples = 0;  ///< of all ranks, in these steps
-  core::Seconds time{};         ///< of these steps, of the rank for which they took longest
+  core::Seconds time{};         ///< of these steps, on the rank for which they took longest
   core::Summary step_s{};       ///< of at most StepStatistics' `most_kept` of these steps, evenly spaced
 
   [[nodiscard]] double samples_per_s() const noexcept {
@@ -27,15 +27,15 @@ struct StepSummary {
 
 class StepStatistics {
  public:
-  /// `most_kept`: even; the number of steps that a rank sends in reduce().
+  /// `most_kept` is even: the number of steps that a rank sends in reduce().
   explicit StepStatistics(std::uint64_t n_warmup_steps, std::size_t most_kept = 1024);
 
-  /// Adds a step. `lap`: the result of PhaseTimers::lap() at its end. `n_samples`: of all ranks. Allocates nothing.
+  /// Adds a step. `lap`: the result of PhaseTimers::lap() at its end. `n_samples` counts all ranks. Allocates nothing.
   void add(const PhaseTimes& lap, std::uint64_t n_samples);
-  /// Forgets all timed steps; no step warms up again.
+  /// Forgets all timed steps; does not repeat the warm-up.
   void clear() noexcept;
 
-  /// Of the timed steps, on this rank.
+  /// The number of timed steps on this rank, and their phases.
   [[nodiscard]] std::uint64_t n_steps() const noexcept { return n_steps_; }
   [[nodiscard]] const PhaseTimes& phases() const noexcept { return phases_; }
 

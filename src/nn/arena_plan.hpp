@@ -13,8 +13,8 @@ namespace lockstep::nn {
 struct Lifetime {
   std::size_t n_bytes = 0;
   int first = 0;
-  int last = -1;              ///< before `first`: never needed
-  bool is_forgotten = false;  ///< between the two: needed at either, without what it held
+  int last = -1;              ///< before `first`: it is never needed
+  bool is_forgotten = false;  ///< needed at `first` and `last`, but its content is not kept between them
 };
 
 struct ArenaPlan {

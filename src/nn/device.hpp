@@ -19,20 +19,20 @@ class Device {
   [[nodiscard]] virtual std::unique_ptr<Executor> make_executor(const Network& network,
                                                                 const ExecutorOptions& options) = 0;
 
-  /// The most channels of images whose pixels it can convert (Input::is_pixels); 0: of none.
+  /// The most channels of images whose pixels it can convert (Input::is_pixels); 0: it converts none.
   [[nodiscard]] virtual std::uint64_t most_pixel_channels() const noexcept { return 0; }
 };
 
-/// The host, with oneDNN and Kokkos and `n_threads` threads, including the calling one. Throws core::Error (system) if
-/// there is or was one before.
+/// Opens the host with oneDNN and Kokkos and `n_threads` threads, including the calling one. Throws core::Error
+/// (system) if this process has opened it before.
 [[nodiscard]] std::unique_ptr<Device> open_device(int n_threads);
 
-/// The accelerator in use, with its vendor's library; `n_threads` of the host compile for it while executors are made.
-/// `tunes`: the fastest plans are chosen again and among more, which takes minutes, and kept. Throws core::Error
-/// (usage) if this program is built without it.
+/// Opens the accelerator in use, with its vendor's library; `n_threads` of the host compile for it while executors are
+/// made. `tunes`: chooses the fastest plans again and among more, which takes minutes, and keeps them. Throws
+/// core::Error (usage) if this program is built without it.
 [[nodiscard]] std::unique_ptr<Device> open_accelerated_device(int n_threads, bool tunes = false);
 
-/// What this program lacks for that; empty if nothing.
+/// What this program lacks for acceleration; empty if nothing.
 [[nodiscard]] std::string_view lacking_for_acceleration() noexcept;
 
 }  // namespace lockstep::nn

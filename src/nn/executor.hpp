@@ -33,30 +33,30 @@ enum class Precision { f32, bf16, f16 };
 
 struct ExecutorOptions {
   std::uint64_t max_batch = 1;  ///< samples of one pass, at most
-  std::uint64_t bn_group = 0;   ///< samples whose statistics batch normalization takes together; 0: each call's batch
+  std::uint64_t bn_group = 0;   ///< samples that batch normalization takes statistics of together; 0: each call's batch
   Loss loss = Loss::cross_entropy;
   double label_smoothing = 0;  ///< of cross_entropy
   Precision precision = Precision::f32;
   std::uint64_t seed = 1;         ///< of dropout
   bool is_deterministic = false;  ///< nothing is chosen by timing
-  /// Parameters of embeddings whose gradients are 0 at the begin of every step, which their owner ensures: a backward
+  /// Parameters of embeddings whose gradients are 0 at the start of every step; their owner ensures that. A backward
   /// pass adds only the rows of its samples, those reported by Hooks::touched(). Otherwise it writes the whole table.
   std::vector<int> row_gradients{};
-  /// For decisions by timing: gives one rank's times to all. Called while executors are made, equally often on every
-  /// rank.
+  /// Gives one rank's times to all ranks, for decisions by timing. Called while executors are made, equally often on
+  /// every rank.
   std::function<void(std::span<double> times)> agree{};
-  /// Batch normalization combines the samples of several ranks, those that Hooks::sum() sums over: each pass on all of
-  /// them is one group, and `bn_group` is ignored.
+  /// Batch normalization combines the samples of the ranks that Hooks::sum() sums over: each pass on all of them is one
+  /// group, and `bn_group` is ignored.
   bool is_group_of_ranks = false;
-  /// Called whenever a layer is planned, or has computed its part of a pass.
+  /// Called whenever a layer is planned or has computed its part of a pass.
   std::function<void()> on_progress{};
 };
 
-/// Sums over samples, so that those of several calls and ranks add up.
+/// Sums over samples, so that the sums of several calls and ranks can be added.
 struct LossSums {
   double loss = 0;
   std::uint64_t n = 0;
-  std::uint64_t n_top1 = 0;  ///< right classes; 0 for mse
+  std::uint64_t n_top1 = 0;  ///< correct classes; 0 for mse
   std::uint64_t n_top5 = 0;
 
   LossSums& operator+=(const LossSums& more) noexcept {
@@ -70,30 +70,30 @@ struct LossSums {
 
 /// What a pass does.
 enum class Pass : std::uint8_t {
-  evaluation,      ///< forward, by running statistics, without dropout
-  forward,         ///< of training: by statistics of the batch, with dropout by (seed, epoch, sample id)
-  backward,        ///< of the forward pass before: writes the gradient of the loss to the arena
-  backward_adding  ///< the same, added to what is there
+  evaluation,      ///< forward, with running statistics, without dropout
+  forward,         ///< in training: with statistics of the batch and dropout by (seed, epoch, sample id)
+  backward,        ///< of the previous forward pass: writes the gradient of the loss to the arena
+  backward_adding  ///< the same, but adds to the arena
 };
 
-/// Events and requests of a pass while it is enqueued: they concern the order in the stream, not what is done.
+/// Events and requests of a pass while it is enqueued: they concern the order in the stream, not completion.
 class Hooks {
  public:
   virtual ~Hooks() = default;
-  /// In training, for an embedding in ExecutorOptions::row_gradients: the rows of the batch's samples, in any order and
-  /// as often as they occur.
+  /// In training, for an embedding in ExecutorOptions::row_gradients: reports the rows of the batch's samples, in any
+  /// order, with repetitions.
   virtual void touched(std::size_t slot, std::span<const std::uint64_t> rows) = 0;
-  /// The gradient of slots()[slot] is complete; for slot = 0, 1, ...
+  /// Reports that the gradient of slots()[slot] is complete; for slot = 0, 1, ...
   virtual void ready(std::size_t slot) = 0;
-  /// Collective over the ranks of a group: `values` become their sums. Equally many on all of them, even for an empty
-  /// batch.
+  /// Collective over the ranks of a group: replaces `values` by their sums. All ranks pass equally many values, even
+  /// for an empty batch.
   virtual void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) = 0;
 };
 
 /// Running statistics in a device's memory, and as much memory for a copy of earlier ones.
 struct DeviceStatistics {
   runtime::DeviceSpan<float> values{};
-  runtime::DeviceSpan<float> kept{};  ///< the same whenever the host has written statistic()
+  runtime::DeviceSpan<float> kept{};  ///< what the host writes to statistic() also goes here
 };
 
 /// The place of a parameter in the arenas. Padding belongs to the slot, is 0 and stays 0. A piece cut at multiples of
@@ -114,7 +114,7 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  /// In the order in which a backward pass completes their gradients.
+  /// Ordered as a backward pass completes their gradients.
   [[nodiscard]] virtual std::span<const ArenaSlot> slots() const noexcept = 0;
   [[nodiscard]] virtual std::size_t arena_elements() const noexcept = 0;
 
@@ -129,36 +129,37 @@ class Executor {
   /// between passes. Padding of gradients that no pass writes is set to 0.
   virtual void bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients) = 0;
 
-  /// Sets one number that multiplies the loss in later backward passes, read when the device gets there: small values
-  /// would be lost in f16 otherwise. Not on the host.
+  /// Sets the number that multiplies the loss in later backward passes; the device reads it when it gets there. Without
+  /// it, f16 would lose small values. Not on the host.
   virtual void scale_loss(runtime::DeviceSpan<const float> /*scale*/) {}
 
-  /// Running mean or variance, by channel. May be written.
+  /// The running mean or variance, by channel. The caller may write it.
   [[nodiscard]] virtual std::span<float> statistic(int statistic) = 0;
-  /// None where the host is the device.
+  /// None if the host is the device.
   [[nodiscard]] virtual DeviceStatistics device_statistics() noexcept { return {}; }
 
-  /// Collective if ranks form a group. `batch`: at most max_batch samples: x float32 (or int64 ids, or images with at
-  /// most the pixels of the network's input), y int64 classes or float32 targets; a backward pass reads it again, so it
-  /// must not change until that is done. A backward pass is for the batch of the previous forward pass; its gradient is
-  /// that of the summed loss times scale and sample weight. No ReLU hides a NaN from the loss.
+  /// Collective if ranks form a group. `batch` has at most max_batch samples: x float32 (or int64 ids, or images with
+  /// at most the pixels of the network's input), y int64 classes or float32 targets. A backward pass belongs to the
+  /// batch of the previous forward pass and reads it again, so the batch must not change until it is done. The gradient
+  /// is that of the summed loss times scale and sample weight. No ReLU hides a NaN from the loss.
   virtual void enqueue(const data::Batch& batch, Pass pass, const core::StepNumbers& numbers, Hooks& hooks,
                        runtime::Stream& stream) = 0;
 
-  /// For devices, instead of enqueue() of a forward and a backward pass in training with the same numbers: first the
-  /// host's part, then the passes, in which the host does nothing except call hooks, so that a recording of them is
-  /// valid for any batch of as many samples whose images have one size. Not for an empty batch. `backward`: the kind of
-  /// the pass after the forward pass.
+  /// For devices, instead of enqueue() of a forward and a backward pass in training with the same numbers. First does
+  /// the host's part, then the passes, in which the host only calls hooks. So a recording of the passes is valid for
+  /// any batch of as many samples whose images have one size. Not for an empty batch. `backward`: the kind of backward
+  /// pass.
   virtual void send(const data::Batch& /*batch*/, const core::StepNumbers& /*numbers*/, Hooks& /*hooks*/,
                     runtime::Stream& /*stream*/) {}
   virtual void enqueue_sent(Pass /*backward*/, Hooks& /*hooks*/, runtime::Stream& /*stream*/) {}
 
-  /// Sums over all forward passes enqueued since its last call. Waits for these: if it is called when the next step
-  /// begins, nothing stalls.
+  /// Sums over all forward passes enqueued since the last call, and waits for them. Called when the next step begins,
+  /// it does not stall.
   [[nodiscard]] virtual LossSums sums() = 0;
 
-  /// For devices, instead: enqueues that the current sums are those of one step, and starts new ones; then requests
-  /// those of the first step not yet requested, and waits for it alone. At most two steps may have such sums.
+  /// For devices, instead of sums(): enqueues the end of one step's sums and starts new ones. The second function
+  /// returns the sums of the first step not yet requested, and waits for it alone. At most two steps may have such
+  /// sums.
   virtual void end_sums(runtime::Stream& /*stream*/) {}
   [[nodiscard]] virtual LossSums ended_sums() { return {}; }
 
@@ -170,10 +171,10 @@ class Executor {
   /// Layers that run on slow code because this device has no better, with the reason; for batches of max_batch samples.
   [[nodiscard]] virtual std::vector<std::string> slow_layers() const = 0;
 
-  /// Whether values kept in bf16 are computed in float32, because this device does not compute in bf16.
+  /// Whether values stored in bf16 are computed in float32, because this device does not compute in bf16.
   [[nodiscard]] virtual bool computes_in_floats() const = 0;
 
-  /// Its own memory, without the arenas.
+  /// Memory of its own, without the arenas.
   [[nodiscard]] virtual std::size_t n_bytes() const noexcept = 0;
 };
 

@@ -16,13 +16,13 @@ namespace {
 using Words = std::array<std::uint32_t, 4>;
 using Numbers = std::array<float, 4>;
 
-/// In [-1, 1), on a grid of 2^-23.
+/// Uniform numbers in [-1, 1), on a grid of 2^-23.
 Numbers uniform(const Words& words) noexcept {
   const auto number = [](std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-23f - 1; };
   return {number(words[0]), number(words[1]), number(words[2]), number(words[3])};
 }
 
-/// Standard normal, by Box and Muller (1958): a pair of words makes a pair of numbers, at most 6.7 from 0.
+/// Standard normal numbers, by Box and Muller (1958): a pair of words gives a pair of numbers, at most 6.7 from 0.
 Numbers normal(const Words& words) noexcept {
   Numbers numbers{};
   for (std::size_t i = 0; i < numbers.size(); i += 2) {

@@ -1,5 +1,5 @@
 // Initial parameters: PyTorch's distributions, drawn by counter.
-// Invariant: an element depends on the seed, the parameter's name and the element's place in PyTorch's order alone.
+// Invariant: an element depends only on the seed, the parameter's name and the element's place in PyTorch's order.
 // Used by the trainer and by tests of backends.
 #pragma once
 

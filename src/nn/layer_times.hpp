@@ -19,10 +19,10 @@ class LayerTimes {
  public:
   virtual ~LayerTimes() = default;
 
-  /// Times passes enqueued from now on by Executor::enqueue(): none of them may be recorded.
+  /// Starts to time passes enqueued by Executor::enqueue(); none of them may be recorded.
   virtual void start_profile() = 0;
   [[nodiscard]] virtual bool is_profiling() const noexcept = 0;
-  /// Waits for these passes. In forward order; nodes that did nothing are left out.
+  /// Waits for these passes and returns their times in forward order, without nodes that did nothing.
   [[nodiscard]] virtual std::vector<ProfileRow> end_profile() = 0;
 };
 

@@ -48,7 +48,7 @@ Value conv_bn(Network& net, const std::string& conv, const std::string& bn, Valu
   return net.batch_norm(bn, x, norm);
 }
 
-/// The shortcut of a block: its input, converted to the result's shape if necessary.
+/// The shortcut of a block: its input, converted to the result's shape if they differ.
 Value shortcut(Network& net, const std::string& block, Value x, std::uint64_t n_out, std::uint64_t stride) {
   if (stride == 1 && net.shape(x)[0] == n_out) return x;
   return conv_bn(net, block + ".downsample.0", block + ".downsample.1", x,
@@ -75,10 +75,10 @@ Value bottleneck(Network& net, const std::string& block, Value x, std::uint64_t 
 
 struct ResNet {
   Value (*block)(Network&, const std::string&, Value, std::uint64_t width, std::uint64_t stride);
-  std::array<int, 4> n_blocks;  ///< of each stage
+  std::array<int, 4> n_blocks;  ///< in each stage
 };
 
-/// torchvision ResNet; with the CIFAR stem as in the FSDP tutorial.
+/// torchvision ResNet, with the CIFAR stem of the FSDP tutorial if requested.
 Network make_resnet(const ModelSpec& spec, const ResNet& resnet) {
   Network net;
   Value x = net.input(spec.input, {.is_pixels = spec.takes_pixels});

@@ -13,17 +13,17 @@
 
 namespace lockstep::nn {
 
-/// A model and what it is made for.
+/// A model and the data that it is for.
 struct ModelSpec {
   std::string name;
   Shape input{};                       ///< of one sample; not needed by models of ids
   std::uint64_t n_outputs = 0;         ///< classes, or numbers to predict
   std::vector<std::uint64_t> n_ids{};  ///< rows of each table: users, items
   bool takes_pixels = false;           ///< samples are images of uint8: see Input
-  bool has_dropout = true;             ///< false: without, to compare with others step by step
+  bool has_dropout = true;             ///< false: none, to compare with other programs step by step
   bool cifar_stem = false;             ///< ResNets begin with a 3x3 convolution of stride 1 and without max pooling
-  int most_blocks = 0;                 ///< ResNets have no more in a stage; 0: as many as their name says
-  bool has_log_softmax = false;        ///< of classes: behind the model's own layers, as Loss::nll expects
+  int most_blocks = 0;                 ///< per stage of a ResNet; 0: as many as its name says
+  bool has_log_softmax = false;        ///< for classes: appended to the model's own layers, as Loss::nll expects
 };
 
 struct ModelInfo {
@@ -31,17 +31,17 @@ struct ModelInfo {
   std::string_view summary;
   Network (*make)(const ModelSpec&);
   bool takes_ids = false;
-  bool has_stems = false;  ///< may be given cifar_stem
+  bool has_stems = false;  ///< accepts cifar_stem
 };
 
-/// All of them, in the order of --help.
+/// All models, in the order of --help.
 [[nodiscard]] std::span<const ModelInfo> models() noexcept;
 
 /// Throws core::Error (usage) if there is no such model or the spec does not fit it.
 [[nodiscard]] const ModelInfo& find_model(std::string_view name);
 [[nodiscard]] Network make_model(const ModelSpec& spec);
 
-/// Elements of a row of an embedding of `n_rows`: fastai's rule of thumb, which the MovieLens tutorial uses.
+/// The row length of an embedding of `n_rows`: fastai's rule of thumb, which the MovieLens tutorial uses.
 [[nodiscard]] std::uint64_t embedding_width(std::uint64_t n_rows) noexcept;
 
 }  // namespace lockstep::nn

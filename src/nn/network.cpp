@@ -29,7 +29,7 @@ struct Window {
   std::uint64_t padding;
 };
 
-/// {channels, height, width} of what the window leaves of `image`.
+/// The output {channels, height, width} of the window on `image`.
 Shape slide(const std::string& node, const Shape& image, std::uint64_t n_channels, const Window& window) {
   expect_some(node, window.kernel, "pixels in the kernel");
   expect_some(node, window.stride, "stride");
@@ -60,7 +60,7 @@ std::string to_string(const Shape& shape) { return fmt::format("{}", fmt::join(s
 Value Network::input(Shape shape, Input layer) {
   if ((shape.size() != 1 && shape.size() != 3) || n_elements(shape) == 0)
     refuse("input", fmt::format("samples of shape '{}'", to_string(shape)), "features, or channels x height x width");
-  core::require(!layer.is_pixels || shape.size() == 3, "pixels are those of images");
+  core::require(!layer.is_pixels || shape.size() == 3, "an input of pixels has the shape of an image");
   return append("input", layer, {}, std::move(shape));
 }
 
@@ -175,7 +175,8 @@ const Shape& Network::output() const {
 }
 
 const Shape& Network::shape(Value value) const {
-  core::require(value.node >= 0 && static_cast<std::size_t>(value.node) < nodes_.size(), "a value is of this network");
+  core::require(value.node >= 0 && static_cast<std::size_t>(value.node) < nodes_.size(),
+                "the value belongs to this network");
   return nodes_[static_cast<std::size_t>(value.node)].output;
 }
 

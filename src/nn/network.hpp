@@ -11,7 +11,7 @@
 
 namespace lockstep::nn {
 
-/// Of one sample: {features} or {channels, height, width}.
+/// The shape of one sample: {features} or {channels, height, width}.
 using Shape = std::vector<std::uint64_t>;
 [[nodiscard]] std::uint64_t n_elements(const Shape& shape) noexcept;
 /// "3x224x224".
@@ -46,9 +46,9 @@ struct Statistic {
 };
 
 struct Input {
-  bool is_pixels = false;  ///< samples are images of uint8 (data::Batch::images), and become numbers on the device
+  bool is_pixels = false;  ///< samples are images of uint8 (data::Batch::images), which the device converts to numbers
 };
-/// The integers of an input of ids, such as (user, item).
+/// An input of integer ids, such as (user, item).
 struct Ids {};
 struct Linear {
   std::uint64_t n_out = 0;
@@ -62,8 +62,8 @@ struct Conv {
   std::uint64_t padding = 0;
   bool has_bias = true;
 };
-/// By channel of an image. Running statistics move by `momentum` towards those of a call: the mean over its groups of
-/// their means and unbiased variances, weighted by samples.
+/// Per channel of an image. Running statistics move by `momentum` towards those of a call: the means and unbiased
+/// variances of its groups, averaged by samples.
 struct BatchNorm {
   double eps = 1e-5;
   double momentum = 0.1;
@@ -84,7 +84,7 @@ struct MaxPool {
 struct GlobalAvgPool {};
 /// {channels, height, width} to {features}, in that order.
 struct Flatten {};
-/// In training each element is 0 with `probability`, else scaled by 1 / (1 - probability).
+/// In training each element becomes 0 with `probability`, and is else scaled by 1 / (1 - probability).
 struct Dropout {
   double probability = 0.5;
 };
@@ -96,14 +96,14 @@ struct Embedding {
 };
 /// Features side by side.
 struct Concat {};
-/// The logarithm of the classes' probabilities: a network may end with it.
+/// The logarithm of the probabilities of classes; only the last node of a network may be one.
 struct LogSoftmax {};
 
 using Layer = std::variant<Input, Ids, Linear, Conv, BatchNorm, Relu, Add, MaxPool, GlobalAvgPool, Flatten, Dropout,
                            Embedding, Concat, LogSoftmax>;
 
 struct Node {
-  std::string name;  ///< "layer1.0.conv1"; of nodes without parameters only unique
+  std::string name;  ///< "layer1.0.conv1"; must be unique
   Layer layer;
   std::vector<Value> inputs;
   Shape output;
@@ -112,14 +112,14 @@ struct Node {
 };
 
 /// Built node by node in forward order. Each member throws core::Error (usage) naming the node if its input does not
-/// fit ("image too small for the model"). Nodes without parameters may go unnamed: "relu", "relu2", ...
+/// fit ("image too small for the model"). Nodes without parameters may omit the name: "relu", "relu2", ...
 class Network {
  public:
-  /// The first node, here or by ids().
+  /// The first node; ids() is the alternative.
   Value input(Shape shape, Input layer = {});
   /// `n_columns` whole numbers per sample.
   Value ids(std::uint64_t n_columns);
-  /// An empty name is that of a model which is one layer: its parameters are "weight" and "bias".
+  /// An empty name means that the model is one layer, with parameters "weight" and "bias".
   Value linear(const std::string& name, Value x, Linear layer);
   Value conv(const std::string& name, Value x, Conv layer, Init init = Init::uniform_fan_in);
   Value batch_norm(const std::string& name, Value x, BatchNorm layer = {});
@@ -136,7 +136,7 @@ class Network {
   [[nodiscard]] const std::vector<Node>& nodes() const noexcept { return nodes_; }
   [[nodiscard]] const std::vector<Parameter>& parameters() const noexcept { return parameters_; }
   [[nodiscard]] const std::vector<Statistic>& statistics() const noexcept { return statistics_; }
-  /// Of the last node.
+  /// The shape of the last node.
   [[nodiscard]] const Shape& output() const;
   [[nodiscard]] const Shape& shape(Value value) const;
   /// Multiply-adds of one sample, forward.
@@ -149,7 +149,7 @@ class Network {
   void add_parameter(Parameter parameter);
   void add_statistic(Statistic statistic);
   [[nodiscard]] std::string name_for(const std::string& given, const std::string& kind) const;
-  /// The shape of `x`; throws unless node `name` accepts it.
+  /// The shape of `x`; throws unless node `name` accepts it as an image.
   [[nodiscard]] const Shape& image(Value x, const std::string& name) const;
   [[nodiscard]] const Shape& features(Value x, const std::string& name) const;
   [[nodiscard]] const Shape& numbers(Value x, const std::string& name) const;
@@ -159,7 +159,7 @@ class Network {
   std::vector<Statistic> statistics_{};
 };
 
-/// Throws core::Error (usage): a batch normalization in training has one value per channel, which has no variance.
+/// Throws core::Error (usage): a batch normalization in training has one value per channel, so no variance.
 [[noreturn]] void fail_for_single_value(const Node& node);
 
 }  // namespace lockstep::nn

@@ -5,7 +5,7 @@
 
 namespace lockstep::optim {
 
-/// The factor for all gradients that limits their norm to `max_norm`: max_norm / (norm + 1e-6), at most 1.
+/// Returns the factor for all gradients that limits their norm to `max_norm`: max_norm / (norm + 1e-6), at most 1.
 [[nodiscard]] constexpr double clip_factor(double norm, double max_norm) noexcept {
   const double factor = max_norm / (norm + 1e-6);
   return factor > 1 ? 1 : factor;

@@ -1,8 +1,8 @@
-// An element's arithmetic in each optimizer: the loops of the host and the kernels of GPUs are made of it.
-// Invariant: a*b+c is fused where fused() says so and nowhere else, which is where PyTorch's CPU kernels fuse it; on a
-// processor without that instruction (x86 before 2013) fused() is a slow C function of the same result.
-// Used by kernels_loops.hpp and cuda/. Its functions are each file's own: a copy made for one instruction set must not
-// serve another.
+// The arithmetic of one element in each optimizer, shared by the loops of the host and the kernels of GPUs.
+// Invariant: a*b+c is fused exactly where fused() says so, as in PyTorch's CPU kernels. On a processor without that
+// instruction (x86 before 2013) fused() is a slow C function with the same result.
+// Used by kernels_loops.hpp and cuda/. Each file has its own copy of these functions: one made for an instruction set
+// must not serve another.
 #pragma once
 
 #include "optim/kernels.hpp"
@@ -15,7 +15,7 @@ namespace {
 LOCKSTEP_HOST_DEVICE inline float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 LOCKSTEP_HOST_DEVICE inline float root(float x) { return __builtin_sqrtf(x); }
 
-// Below, `g` is the gradient, `p` the parameter; what a step changes is passed by reference.
+// Below, `g` is the gradient, `p` the parameter; arguments that a step changes are passed by reference.
 
 LOCKSTEP_HOST_DEVICE inline void step_sgd(float g, float& p, SgdNumbers s) {
   const float gradient = fused(p, s.decay, g);
@@ -29,8 +29,8 @@ LOCKSTEP_HOST_DEVICE inline void step_sgd_momentum(float g, float& p, float& mom
   p = fused(direction, -s.lr, p);
 }
 
-/// From `average` towards `value`, from the nearer end as torch.lerp. One fused() behind both choices: with one in each
-/// arm loops are vectorized for AVX-512 only (Adam with AVX2: 6 times as fast as before).
+/// Moves `average` towards `value`, starting at the nearer end like torch.lerp. One fused() follows both choices: with
+/// one in each branch, loops are vectorized for AVX-512 only (Adam with AVX2 became 6 times as fast).
 LOCKSTEP_HOST_DEVICE inline float mix(float average, float value, float weight) {
   const bool is_near = weight < 0.5F;
   return fused(is_near ? weight : weight - 1.0F, value - average, is_near ? average : value);
@@ -67,7 +67,7 @@ LOCKSTEP_HOST_DEVICE inline float lamb_update(float p, float exp_avg, float exp_
   return fused(p, s.decay, exp_avg / s.bias1 / (root(exp_avg_sq) / s.bias2_sqrt + s.eps));
 }
 
-/// The first pass; gives the update.
+/// First pass: returns the update.
 LOCKSTEP_HOST_DEVICE inline float step_lamb_moments(float g, float p, float& exp_avg, float& exp_avg_sq,
                                                     LambNumbers s) {
   exp_avg = mix(exp_avg, g, s.weight);

@@ -1,5 +1,5 @@
-// What a family of optimizers is to Optimizer: the states it keeps and the numbers of each pass over elements.
-// Invariant: stateless; everything that lasts from step to step is in the Optimizer.
+// The interface of a family of optimizers to Optimizer: the states it keeps and the numbers of each pass over elements.
+// Invariant: stateless; the Optimizer holds everything that lasts from step to step.
 // Used by Optimizer; implemented by sgd.cpp, adam.cpp, adadelta.cpp, lars.cpp and lamb.cpp. Private to this folder.
 #pragma once
 
@@ -14,14 +14,15 @@
 
 namespace lockstep::optim {
 
-/// Elements that are treated alike. Where norms are needed it is (a part of) one tensor, and `norms` are of the whole.
+/// Elements with the same settings. If norms are needed, it is (a part of) one tensor, and `norms` are those of the
+/// whole tensor.
 struct Range {
   Elements elements{};
   bool decays = true;
   SquaredNorms norms{};
 };
 
-/// Names of states, as PyTorch has them.
+/// Names of states, as in PyTorch.
 inline constexpr std::array<std::string_view, 1> momentum_state{"momentum"};
 inline constexpr std::array<std::string_view, 2> moment_states{"exp_avg", "exp_avg_sq"};
 
@@ -29,13 +30,13 @@ class Family {
  public:
   virtual ~Family() = default;
 
-  /// Two at most, in the order of Elements::state.
+  /// At most two, in the order of Elements::state.
   [[nodiscard]] virtual std::span<const std::string_view> state_names() const noexcept = 0;
   [[nodiscard]] virtual bool needs_norms() const noexcept { return false; }
 
-  /// The first pass where norms are needed. `step` counts from 1.
+  /// First pass, if norms are needed. `step` counts from 1.
   virtual SquaredNorms measure(const Range& /*range*/, std::uint64_t /*step*/) const { return {}; }
-  /// The last pass: writes the parameters.
+  /// Last pass: writes the parameters.
   virtual void update(const Range& range, double lr, std::uint64_t step) const = 0;
 };
 

@@ -1,6 +1,6 @@
 // The element loops of the optimizers, one set per instruction set, chosen at run time.
-// Invariant: all sets give the same bits, and an element's result depends on its own values only, so neither the
-// processor nor how an arena is cut into parts shows in the parameters.
+// Invariant: all sets give the same bits, and an element's result depends only on its own values. So parameters depend
+// neither on the processor nor on how an arena is divided.
 // Used by the families (sgd.cpp, adam.cpp, ...); private to this folder and its tests.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace lockstep::optim {
 
-/// Elements [offset, offset + n) of a part's arrays. Plain pointers: the loops may call no inline function of std,
-/// whose copy made for one instruction set the linker could pick for all.
+/// Elements [offset, offset + n) of a part's arrays. Plain pointers, because the loops may call no inline function of
+/// std: the linker could choose the copy of one instruction set for all.
 struct Elements {
   const float* const* gradients =
       nullptr;  ///< one per rank, or none; the gradient is their sum in this order, times `scale`
@@ -29,7 +29,7 @@ struct SquaredNorms {
   double update = 0;
 };
 
-// The numbers of one step, rounded to float32 once, where PyTorch rounds them.
+// The numbers of one step, rounded to float32 once, as in PyTorch.
 
 struct SgdNumbers {
   float decay;
@@ -39,7 +39,7 @@ struct SgdNumbers {
   bool is_nesterov;
 };
 
-/// adam has a `decay`, adamw a `keep`; the other one is neutral.
+/// adam uses `decay`, adamw uses `keep`; the other one is neutral.
 struct AdamNumbers {
   float decay;   ///< added to the gradient, times the parameter
   float keep;    ///< multiplies the parameter
@@ -48,7 +48,7 @@ struct AdamNumbers {
   float weight2;  ///< 1 - beta2
   float bias2_sqrt;
   float eps;
-  float rate;  ///< lr, bias of the first moment corrected
+  float rate;  ///< lr with the bias correction of the first moment
 };
 
 struct AdadeltaNumbers {
@@ -73,10 +73,10 @@ struct LambNumbers {
   float bias1;
   float bias2_sqrt;
   float eps;
-  float rate;  ///< lr times the tensor's trust ratio; of the second pass only
+  float rate;  ///< lr times the tensor's trust ratio; for the second pass only
 };
 
-/// One instruction set's loops.
+/// The loops of one instruction set.
 struct Kernels {
   std::string_view name;
   void (*sgd)(const Elements&, const SgdNumbers&);            ///< no state
@@ -92,10 +92,10 @@ struct Kernels {
   double (*squared_parameter)(const Elements&);
 };
 
-/// Every set this processor can run, slowest first; never empty.
+/// Returns every set that this processor can run, slowest first; never empty.
 [[nodiscard]] std::span<const Kernels* const> available_kernels() noexcept;
 
-/// The fastest of them.
+/// Returns the fastest set.
 [[nodiscard]] inline const Kernels& kernels() noexcept { return *available_kernels().back(); }
 
 }  // namespace lockstep::optim

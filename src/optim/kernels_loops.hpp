@@ -1,4 +1,4 @@
-// The loops of one kernel set, for the compiler to vectorize with the flags of the file that includes them.
+// The loops of one kernel set; the compiler vectorizes them with the flags of the including file.
 // Invariant: an element's arithmetic is element.hpp's, and nothing else touches the parameters and the state.
 // Used by kernels_plain.cpp, kernels_avx2.cpp and kernels_avx512.cpp.
 #pragma once
@@ -9,8 +9,8 @@
 namespace lockstep::optim {
 namespace {
 
-// Array by array. `g` is the gradient, `p` the parameters. What changes is copied first: references into the arrays
-// make compilers forget that these do not overlap.
+// Loops over arrays. `g` is the gradient, `p` the parameters. Loops copy a value before they change it, because
+// compilers assume that references into the arrays overlap.
 
 inline void update_sgd(std::size_t n, const float* __restrict g, float* __restrict p, SgdNumbers s) {
   for (std::size_t i = 0; i < n; ++i) {
@@ -82,8 +82,8 @@ inline void update_lamb(std::size_t n, float* __restrict p, const float* __restr
   }
 }
 
-/// A sum of squares in a fixed number of lanes, the same for vectors of any length. The square of a float32 is exact in
-/// double. Only the last call may have an n that is no multiple of n_lanes.
+/// A sum of squares in a fixed number of lanes, for vectors of any length. The square of a float32 is exact in double.
+/// Only the last call may have an n that is not a multiple of n_lanes.
 class SquareSum {
  public:
   void add(std::size_t n, const float* __restrict x) {
@@ -106,7 +106,7 @@ class SquareSum {
   double lanes_[n_lanes] = {};
 };
 
-/// What the first-level cache holds beside the arrays that stream by.
+/// The elements that fit into the first-level cache beside the arrays that are streamed.
 constexpr std::size_t block_elements = 1024;
 
 inline void sum_gradients(const Elements& e, std::size_t at, std::size_t n, float* __restrict sum) {

@@ -1,6 +1,6 @@
-// The kernel sets that are compiled in; whether the processor can run one is for available_kernels() to find out.
-// Invariant: constant-initialized, so that loading the program executes no instruction of a set it may not have.
-// Used by kernels_dispatch_*.cpp; defined one a file, each compiled with its own flags (lockstep_loop_sources).
+// The kernel sets that are compiled in; available_kernels() checks which of them the processor can run.
+// Invariant: constant-initialized, so that loading the program executes no instruction that the processor may lack.
+// Used by kernels_dispatch_*.cpp; one file defines each, compiled with its own flags (lockstep_loop_sources).
 #pragma once
 
 #include "optim/kernels.hpp"

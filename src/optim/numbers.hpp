@@ -1,5 +1,5 @@
-// The numbers of a step, derived from the settings: rounded to float32 once, where PyTorch rounds them.
-// Invariant: pure; corrections of the step are computed in double, as in PyTorch.
+// The numbers of a step, derived from the settings: rounded to float32 once, as in PyTorch.
+// Invariant: pure; bias corrections are computed in double, as in PyTorch.
 // Used by the families and, on a device, by cuda/prepare_bodies.hpp.
 #pragma once
 
@@ -12,11 +12,11 @@
 
 namespace lockstep::optim {
 
-// Below, `decays` is whether the elements have weight decay; `step` counts from 1.
+// Below, `decays` says whether the elements have weight decay; `step` counts from 1.
 
 LOCKSTEP_HOST_DEVICE inline SgdNumbers sgd_numbers(const OptimizerSpec& spec, bool decays, double lr,
                                                    std::uint64_t step) {
-  // The first gradient becomes the momentum as it is, as in PyTorch.
+  // The first gradient becomes the momentum without dampening, as in PyTorch.
   const double undamped = step == 1 ? 1 : 1 - spec.dampening;
   return {.decay = static_cast<float>(decays ? spec.weight_decay : 0),
           .lr = static_cast<float>(lr),
@@ -25,7 +25,7 @@ LOCKSTEP_HOST_DEVICE inline SgdNumbers sgd_numbers(const OptimizerSpec& spec, bo
           .is_nesterov = spec.nesterov};
 }
 
-/// Adam, whose weight decay is part of the gradient, and AdamW, whose weight decay is not.
+/// Adam adds weight decay to the gradient, AdamW applies it to the parameter.
 LOCKSTEP_HOST_DEVICE inline AdamNumbers adam_numbers(const OptimizerSpec& spec, bool decays, double lr,
                                                      std::uint64_t step) {
   const double decay = decays ? spec.weight_decay : 0;
@@ -51,8 +51,8 @@ LOCKSTEP_HOST_DEVICE inline AdadeltaNumbers adadelta_numbers(const OptimizerSpec
           .eps = static_cast<float>(spec.eps)};
 }
 
-/// A tensor's rate in Algorithm 1 of the paper. One that is 0, or whose gradient is, keeps the global rate: by the
-/// formula a bias that begins as 0 would stay 0.
+/// Returns a tensor's rate by Algorithm 1 of the paper. A tensor that is 0, or whose gradient is, keeps the global
+/// rate: by the formula a bias that begins as 0 would stay 0.
 LOCKSTEP_HOST_DEVICE inline double lars_rate(const OptimizerSpec& spec, bool decays, double lr,
                                              const SquaredNorms& norms) {
   if (!decays || norms.parameter == 0 || norms.update == 0) return lr;
@@ -66,8 +66,8 @@ LOCKSTEP_HOST_DEVICE inline LarsNumbers lars_numbers(const OptimizerSpec& spec, 
           .rate = static_cast<float>(rate)};
 }
 
-/// A tensor's rate in Algorithm 2 of the paper with phi(z) = z. One that is 0, or whose update is, keeps the global
-/// rate, as in LARS.
+/// Returns a tensor's rate by Algorithm 2 of the paper with phi(z) = z. A tensor that is 0, or whose update is, keeps
+/// the global rate, as in LARS.
 LOCKSTEP_HOST_DEVICE inline double lamb_rate(bool decays, double lr, const SquaredNorms& norms) {
   const bool adapts = decays && norms.parameter != 0 && norms.update != 0;
   return adapts ? lr * std::sqrt(norms.parameter / norms.update) : lr;

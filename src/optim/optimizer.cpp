@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::align_val_t cache_line{64};
 
-/// Shorter runs of zeros are sooner read than left out.
+/// Reading shorter runs of zeros is faster than skipping them.
 constexpr std::size_t least_gap = 1024;
 
 using Array = std::unique_ptr<float[], void (*)(float*)>;
@@ -37,7 +37,7 @@ std::unique_ptr<Family> make_family(const OptimizerSpec& spec) {
 
 }  // namespace
 
-/// The arrays of one pass, to take ranges from.
+/// The arrays of one pass, from which ranges are made.
 struct Optimizer::Pass {
   Elements all;
 
@@ -91,7 +91,7 @@ void Optimizer::join_segments() {
 bool Optimizer::needs_norms() const noexcept { return family_->needs_norms(); }
 
 Optimizer::Pass Optimizer::start_pass(float scale, Gradients gradients, std::span<float> parameters) {
-  core::require(!gradients.empty(), "a step has the gradients of one rank or more");
+  core::require(!gradients.empty(), "a step has the gradients of at least one rank");
   sources_.clear();
   for (const auto gradient : gradients) {
     core::require(gradient.size() == n_elements_, "gradients are as long as their part");
@@ -135,7 +135,7 @@ void Optimizer::finish_step(double lr, float scale, Gradients gradients, std::sp
   }
 }
 
-/// Pieces with a gradient and pieces without, in turn.
+/// Updates pieces with and without a gradient, in the order of the arena.
 void Optimizer::update_touched(const Range& range, std::span<const core::Slice> touched, double lr) const {
   const std::size_t end = range.elements.offset + range.elements.n;
   std::size_t done = range.elements.offset;

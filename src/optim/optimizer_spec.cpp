@@ -12,7 +12,7 @@ void expect_fraction(std::string_view key, double value) {
   expect(value >= 0 && value < 1, key, value, "a number from 0 up to, but not including, 1");
 }
 
-/// In float32, in which it is added: with 0 an element whose gradients are all 0 would become 0/0.
+/// Checks eps in float32, the type of the addition: with 0, an element whose gradients are all 0 would become 0/0.
 void expect_eps(double eps) {
   expect(static_cast<float>(eps) > 0 && std::isfinite(eps), "eps", eps, "a number greater than 0, such as 1e-8");
 }

@@ -1,5 +1,5 @@
-// Which optimizer, with which numbers; the learning rate belongs to the schedule.
-// Invariant: a description only; default_spec() has PyTorch's defaults, or the paper's where PyTorch has none.
+// The choice of optimizer and its numbers; the learning rate belongs to the schedule.
+// Invariant: a description only; default_spec() has PyTorch's defaults, or the paper's if PyTorch has none.
 // Used by the recipe, the optimizers and parallel/.
 #pragma once
 
@@ -20,7 +20,7 @@ inline constexpr std::array<OptimizerKind, 6> all_optimizer_kinds{OptimizerKind:
 [[nodiscard]] std::string_view name(OptimizerKind kind) noexcept;
 [[nodiscard]] std::optional<OptimizerKind> find_optimizer_kind(std::string_view word) noexcept;
 
-/// What a kind does not read is ignored.
+/// Each kind ignores the members that it does not use.
 struct OptimizerSpec {
   OptimizerKind kind = OptimizerKind::sgd;
   double weight_decay = 0;  ///< all; adamw and lamb: decoupled from the gradient
@@ -36,7 +36,7 @@ struct OptimizerSpec {
 
 [[nodiscard]] OptimizerSpec default_spec(OptimizerKind kind) noexcept;
 
-/// Throws core::Error (usage) naming the key in kebab case (`weight-decay`) and the range expected.
+/// Throws core::Error (usage) naming the key in kebab case (`weight-decay`) and the expected range.
 void check(const OptimizerSpec& spec);
 
 }  // namespace lockstep::optim

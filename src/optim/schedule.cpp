@@ -37,13 +37,13 @@ double warmup(const ScheduleSpec& spec, double seen) noexcept {
   return spec.warmup_factor + (1 - spec.warmup_factor) * part;
 }
 
-/// From 0, at the end of the warm-up, to 1, at the end of the schedule and beyond.
+/// Rises from 0, at the end of the warm-up, to 1, at the end of the schedule and beyond.
 double progress(const ScheduleSpec& spec, double seen) noexcept {
   const auto begin = static_cast<double>(spec.warmup_samples);
   return std::clamp((seen - begin) / (static_cast<double>(spec.total_samples) - begin), 0.0, 1.0);
 }
 
-/// What is left of the way from lr down to min_lr, 1 to 0.
+/// The remaining fraction of the way from lr down to min_lr, 1 to 0.
 double height(const ScheduleSpec& spec, double seen) noexcept {
   if (spec.kind == ScheduleKind::polynomial) return std::pow(1 - progress(spec, seen), spec.power);
   return (1 + std::cos(std::numbers::pi * progress(spec, seen))) / 2;

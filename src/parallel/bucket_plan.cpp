@@ -5,7 +5,7 @@ namespace {
 
 std::size_t bytes_of(const Slot& slot) noexcept { return slot.slice.count * sizeof(float); }
 
-/// Where the last bucket begins: at the last slot, or earlier as far as the size allows.
+/// The begin of the last bucket: the last slot, or as many slots earlier as the size allows.
 std::size_t last_bucket_begin(std::span<const Slot> slots, std::size_t limit) noexcept {
   std::size_t begin = slots.size() - 1;
   std::size_t bytes = bytes_of(slots[begin]);
@@ -13,7 +13,7 @@ std::size_t last_bucket_begin(std::span<const Slot> slots, std::size_t limit) no
   return begin;
 }
 
-/// The first slot after `begin` with which the bytes from `begin` on exceed `limit`.
+/// The first slot after `begin` that makes the bytes since `begin` exceed `limit`.
 std::size_t bucket_end(std::span<const Slot> slots, std::size_t begin, std::size_t limit) noexcept {
   std::size_t end = begin + 1;
   std::size_t bytes = bytes_of(slots[begin]);

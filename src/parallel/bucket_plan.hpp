@@ -1,5 +1,5 @@
-// How the arena is divided into buckets, communicated one after another.
-// Invariant: buckets depend on the slots alone, never on ranks or arrival.
+// How the arena is divided into buckets, which are communicated one after another.
+// Invariant: buckets depend only on the slots, never on ranks or arrival.
 // Used by the synchronizer.
 #pragma once
 
@@ -17,16 +17,16 @@ namespace lockstep::parallel {
 struct BucketOptions {
   core::Bytes target{std::uint64_t{25} << 20};
   core::Bytes first{std::uint64_t{1} << 20};  ///< small, so that communication starts early
-  core::Bytes last{std::uint64_t{1} << 20};   ///< small, as nothing is left to hide it behind
+  core::Bytes last{std::uint64_t{1} << 20};   ///< small, because no computation is left to hide it behind
 };
 
 /// A contiguous part of the arena, and the slots in it.
 struct Bucket {
-  core::Slice slice;         ///< up to where the next bucket begins, so padding between slots belongs to one
+  core::Slice slice;         ///< ends where the next bucket begins, so padding between slots belongs to one bucket
   std::size_t end_slot = 0;  ///< complete once all slots before this one are
 };
 
-/// Buckets in the order in which backward completes them; together the whole arena.
+/// Returns buckets in the order in which backward completes them; together they are the whole arena.
 [[nodiscard]] std::vector<Bucket> plan_buckets(std::span<const Slot> slots, const BucketOptions& options);
 
 }  // namespace lockstep::parallel

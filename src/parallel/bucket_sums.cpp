@@ -12,10 +12,10 @@
 namespace lockstep::parallel {
 namespace {
 
-// Places in a slice are numbered by words of 32 bits.
+// Places in a slice are numbered by 32-bit words.
 constexpr std::size_t largest_sparse = std::numeric_limits<std::uint32_t>::max();
 
-// Partial sums of a piece stay in the first-level cache from one round of the tree to the next.
+// Partial sums of a piece stay in the first-level cache between rounds of the tree.
 constexpr std::size_t tree_piece = 2048;
 
 std::byte* address(std::span<float> arena, std::size_t offset) {
@@ -45,7 +45,7 @@ BucketSums::BucketSums(comm::Transport& node, comm::Transport& between, NodeFlag
   }
 }
 
-/// Short messages cost their number and not their bytes: counting rows first would double that.
+/// Short messages cost their number, not their bytes, so counting rows first would double the cost.
 std::unique_ptr<comm::Plan> BucketSums::plan_between(comm::Transport& between, const core::Slice& slice) {
   if (slice.count == 0 || !has_messages_) return nullptr;
   const comm::Call call{.n_elements = slice.count};
@@ -88,7 +88,7 @@ void BucketSums::end_step() noexcept {
   n_finished_ = 0;
 }
 
-/// Starts what is ready on this node, and advances what is under way: other nodes may wait for our messages.
+/// Starts sums that are ready on this node, and advances started ones, because other nodes may wait for our messages.
 void BucketSums::progress() {
   if (!has_messages_) return;
   while (n_begun_ < setting_.slices.size() && flags_.all_reached(Stage::gradients, count(n_begun_ + 1)))
@@ -103,7 +103,7 @@ void BucketSums::begin(std::size_t bucket) {
   if (plans_[bucket]) plans_[bucket]->start({});
 }
 
-/// Whether `slice` is summed, in target_, before the optimizer reads it.
+/// Whether `slice` is summed into target_ before the optimizer reads it.
 bool BucketSums::sums_here(const core::Slice& slice) const noexcept {
   return has_messages_ || (setting_.gradients.size() > 1 && (!is_fused_ || setting_.rows->has_rows(slice)));
 }
@@ -121,7 +121,7 @@ void BucketSums::sum_part(const core::Slice& part) {
   fold({.first = address(target_, part.offset)}, addends_, part.count, 1);
 }
 
-// In place: only the owner touches its slice of any arena now.
+// In place, because now only the owner touches its slice of any arena.
 void BucketSums::sum_in_tree(const core::Slice& slice) const {
   const auto& gradients = setting_.gradients;
   const comm::Combine add = comm::kernels().find_combine(core::DType::float32, comm::ReduceOp::sum);

@@ -1,5 +1,5 @@
-// Sums gradients over all ranks, bucket by bucket: through shared memory on a node; between nodes each owner's slice
-// over one rank per node, with the algorithm of comm::choose(), or for embeddings by the rows touched.
+// Sums gradients over all ranks, bucket by bucket. On a node it uses shared memory. Between nodes, one rank per node
+// sums each owner's slice, with the algorithm of comm::choose(), or by touched rows for embeddings.
 // Invariant: only the owner touches its slices of the node's arenas once they are ready; all nodes get the same bits.
 // Used by the synchronizer.
 #pragma once
@@ -20,14 +20,14 @@
 
 namespace lockstep::parallel {
 
-/// Of one rank.
+/// The setting of one rank.
 struct BucketSumsSetting {
   int n_nodes = 1;
   std::size_t n_buckets = 0;
   std::vector<std::span<float>> gradients{};  ///< the arenas of the node's ranks, in order
-  std::vector<core::Slice> slices{};          ///< of each bucket the part this rank owns; none if it is no owner
-  bool is_tree = false;                       ///< by a binary tree over ranks, then nodes, instead of in rank order
-  const SparseRows* rows = nullptr;           ///< what of the slices has to be summed; a tree sums all
+  std::vector<core::Slice> slices{};          ///< the part of each bucket that this rank owns; none if it owns none
+  bool is_tree = false;                       ///< sums by a binary tree over ranks, then nodes, not in rank order
+  const SparseRows* rows = nullptr;           ///< which parts of the slices must be summed; a tree sums everything
 };
 
 class BucketSums {
@@ -42,19 +42,19 @@ class BucketSums {
   /// waiting.
   void ready(std::size_t n);
 
-  /// Collective: all gradients of this rank are complete and it reads no parameter any more. Returns when that holds
-  /// for all ranks of the node, and all of its sums have begun.
+  /// Collective: all gradients of this rank are complete and it no longer reads parameters. Returns when that holds for
+  /// all ranks of the node and all sums of this rank have begun.
   void begin_rest();
 
   /// Collective, after begin_rest(): returns when the sums of this rank's slices are complete.
   void finish();
 
-  /// Local: sums were read, and a new step begins.
+  /// Local: the sums have been read, and a new step begins.
   void end_step() noexcept;
 
-  /// After finish(): what to add up, in order, for the gradient of slice `bucket`. Where all ranks share a node and
-  /// order is all that matters nothing is summed in advance: these are the slices of all ranks, for the optimizer to
-  /// read once. But slices with rows are, as few of those are touched.
+  /// After finish(): the arrays whose sum, in order, is the gradient of slice `bucket`. If all ranks share a node and
+  /// only order matters, nothing is summed in advance: the optimizer then reads the slices of all ranks once. Slices
+  /// with rows are summed in advance, because few of their rows are touched.
   [[nodiscard]] std::span<const std::span<const float>> sources(std::size_t bucket) const { return sources_[bucket]; }
 
   /// Time spent waiting for other nodes since construction.
@@ -73,12 +73,12 @@ class BucketSums {
   NodeFlags& flags_;
   BucketSumsSetting setting_;
   bool has_messages_;
-  bool is_fused_;            ///< the node's sum with the update
+  bool is_fused_;            ///< the optimizer sums the node's gradients while it updates
   std::span<float> target_;  ///< one of the arenas
   std::vector<std::vector<std::span<const float>>> sources_;
-  std::unique_ptr<comm::Transport> later_{};  ///< of the ranks of `between`; null without rows, as is exchange_
+  std::unique_ptr<comm::Transport> later_{};  ///< for the ranks of `between`; null without rows, like exchange_
   std::unique_ptr<PartsExchange> exchange_{};
-  std::vector<std::unique_ptr<comm::Plan>> plans_;  ///< null on one node, and for slices of no elements
+  std::vector<std::unique_ptr<comm::Plan>> plans_;  ///< null on one node, and for empty slices
   std::vector<const std::byte*> addends_;
   std::vector<core::Slice> touched_;
   std::size_t n_begun_ = 0;

@@ -9,7 +9,7 @@
 namespace lockstep::parallel {
 namespace {
 
-// Everything travels as sums of float64, which are exact for counts and for integers in parts of at most 32 bits.
+// All values travel as sums of float64, which are exact for counts and for integers in parts of at most 32 bits.
 enum Word : std::size_t {
   loss,
   n_samples,
@@ -36,8 +36,8 @@ constexpr std::uint64_t low_half(std::uint64_t value, int bits) noexcept {
 
 std::uint64_t to_integer(double sum) noexcept { return static_cast<std::uint64_t>(sum); }
 
-/// Whether n values with this sum and this sum of squares are all equal (Cauchy and Schwarz): so everybody can tell,
-/// by sums alone. Exact for up to 65,535 values of 16 bits.
+/// Whether n values with this sum and this sum of squares are all equal (Cauchy and Schwarz), so sums alone suffice.
+/// Exact for up to 65,535 values of 16 bits.
 bool all_equal(double n, double sum, double sum_of_squares) noexcept {
   return to_integer(n) * to_integer(sum_of_squares) == to_integer(sum) * to_integer(sum);
 }
@@ -72,7 +72,7 @@ std::optional<StepAgreement> ControlWord::finish() {
   sum_->wait();
   is_under_way_ = false;
   StepAgreement agreement = decode(sums_);
-  // Rare, and known to all ranks: a second all-reduce then finds the place.
+  // This is rare and all ranks know it, so a second all-reduce finds the place.
   if (sums_[n_not_finite] > 0) agreement.not_finite = find_first();
   return agreement;
 }

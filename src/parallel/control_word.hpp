@@ -1,5 +1,5 @@
 // The agreement of all ranks after each step, exchanged by one small all-reduce.
-// Invariant: all ranks get the same agreement and take the same branch; it concerns the previous report, so nobody
+// Invariant: all ranks get the same agreement and take the same branch; it concerns the previous report, so no rank
 // waits.
 // Used by the trainer.
 #pragma once
@@ -15,10 +15,10 @@
 
 namespace lockstep::parallel {
 
-/// The report of one rank when it has enqueued a step: sums and finiteness of what is done by then, the step before;
-/// everything else is current.
+/// The report of one rank after it has enqueued a step. Sums and `not_finite` concern the previous step, which is done
+/// by then; everything else is current.
 struct StepReport {
-  double loss = 0;  ///< sum over its samples
+  double loss = 0;  ///< sum over the rank's samples
   std::uint64_t n = 0;
   std::uint64_t n_top1 = 0;
   std::uint64_t n_top5 = 0;
@@ -26,12 +26,12 @@ struct StepReport {
   bool save = false;
   bool not_finite = false;                 ///< the loss, or the gradient
   bool changed = false;                    ///< Synchronizer::has_changed()
-  std::uint64_t n_saved = 0;               ///< stages of a save under way that it is through with
+  std::uint64_t n_saved = 0;               ///< completed stages of the current save
   std::uint64_t ledger = 0;                ///< hash of the samples seen; hashes of ranks add up
   std::optional<std::uint32_t> replica{};  ///< Synchronizer::replica_hash()
 };
 
-/// What all ranks then know: sums, and whether any rank reported something.
+/// What all ranks know after the exchange: sums, and whether any rank reported something.
 struct StepAgreement {
   double loss = 0;
   std::uint64_t n = 0;
@@ -39,22 +39,22 @@ struct StepAgreement {
   std::uint64_t n_top5 = 0;
   bool stop = false;
   bool save = false;
-  std::optional<int> not_finite{};  ///< the lowest rank of which that is so
-  bool changed = false;             ///< Synchronizer::fail_for_change() tells which and where, on the ranks it is of
+  std::optional<int> not_finite{};  ///< the lowest rank that reported it
+  bool changed = false;             ///< the ranks concerned call Synchronizer::fail_for_change(), which names the place
   std::uint64_t n_saved = 0;
   std::uint64_t ledger = 0;
-  bool replicas_agree = true;  ///< else Synchronizer::fail_for_replicas() tells which and where
+  bool replicas_agree = true;  ///< if false, Synchronizer::fail_for_replicas() names the place
 };
 
 class ControlWord {
  public:
-  /// Collective. `is_deterministic`: the loss is summed by the tree over ranks that gradients are summed by.
+  /// Collective. `is_deterministic`: sums the loss by the same tree over ranks as gradients.
   ControlWord(comm::Transport& world, bool is_deterministic);
 
-  /// Collective: the agreement on the previous report, if there was one; sends this one.
+  /// Collective: sends this report, and returns the agreement on the previous one, if there was one.
   std::optional<StepAgreement> exchange(const StepReport& report);
 
-  /// Collective: the agreement on the last report, if it is not known yet.
+  /// Collective: returns the agreement on the last report, if it is not known yet.
   std::optional<StepAgreement> finish();
 
  private:
@@ -68,8 +68,8 @@ class ControlWord {
   int rank_;
   Words mine_{};
   Words sums_{};
-  std::uint64_t candidate_ = 0;  ///< this rank, if its loss is not finite; else more than any
-  std::uint64_t first_ = 0;      ///< the least of all
+  std::uint64_t candidate_ = 0;  ///< this rank if its loss is not finite; else greater than any rank
+  std::uint64_t first_ = 0;      ///< the minimum over all ranks
   std::unique_ptr<comm::Plan> sum_;
   std::unique_ptr<comm::Plan> min_;
   bool is_under_way_ = false;

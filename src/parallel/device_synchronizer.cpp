@@ -18,7 +18,7 @@ using runtime::Memory;
 
 Buffer floats_on_device(std::size_t n) { return Buffer{core::Bytes{n * sizeof(float)}, Memory::device}; }
 
-// What `devices` sum, such that their library may register it.
+// The memory that `devices` sums, allocated so that their library can register it.
 Buffer sums_on_device(std::size_t n, const comm::DeviceGroup* devices) {
   const bool registers = devices != nullptr && devices->registers();
   return registers ? comm::allocate_to_register(core::Bytes{n * sizeof(float)}) : floats_on_device(n);
@@ -53,10 +53,10 @@ DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup
       numbers_{core::Bytes{sizeof(core::StepNumbers)}, Memory::device},
       optimizer_{options.optimizer, whole_tensors(slots_), arena_elements(slots_), {.is_dynamic = scales_loss_}},
       guard_{slots_, slices_of(buckets_), world, world} {
-  core::require(devices != nullptr || world.n_ranks() == 1, "several ranks have a way to sum");
+  core::require(devices != nullptr || world.n_ranks() == 1, "several ranks have a device group for their sums");
   for (Progress& progress : progress_) progress.here = Buffer{core::Bytes{sizeof(StepState)}, Memory::pinned};
   if (world.n_ranks() == 1) return;
-  // Not as a window, whose kernels nobody has seen yet give all ranks the same bits.
+  // Not as a window: it is unproven that window kernels give all ranks the same bits.
   if (devices->registers() && !comm::registration_obstacle(comm::Registration::local))
     registered_ = devices->register_memory(gradients_.on_device<std::byte>(), comm::Registration::local);
   for (const Bucket& bucket : buckets_) {
@@ -78,7 +78,7 @@ DeviceSpan<float> DeviceSynchronizer::array(std::size_t i) const noexcept {
 
 void DeviceSynchronizer::wait_for_steps() {
   if (stream_ == nullptr) return;
-  if (devices_ != nullptr) comm::wait(*stream_, *devices_);  // which notices what never ends
+  if (devices_ != nullptr) comm::wait(*stream_, *devices_);  // detects calls that never end
   stream_->wait();
 }
 
@@ -113,7 +113,7 @@ void DeviceSynchronizer::keep_statistics(DeviceSpan<float> statistics, DeviceSpa
   kept_statistics_ = kept;
 }
 
-// All ranks but the first add zeros, to the bits and not to the values: so every value arrives as it is.
+// All ranks but the first add zeros to the bits, not to the values, so every value arrives unchanged.
 void DeviceSynchronizer::publish_parameters() {
   if (world_.n_ranks() == 1 || here_[0].empty()) return;
   const auto values = std::as_writable_bytes(std::span{here_[0]});
@@ -152,7 +152,7 @@ void DeviceSynchronizer::waiting(std::size_t bucket, const F& f) {
   waited_ += watch.elapsed().value;
 }
 
-// One after another where the host has a hand in it, so that little memory and time goes to more than one.
+// If the host takes part, buckets are summed one after another, so that little memory is used at a time.
 void DeviceSynchronizer::sum_rest(runtime::Stream& stream) {
   for (std::size_t i = n_ready_; i < plans_.size(); ++i)
     waiting(i, [&] {

@@ -1,6 +1,6 @@
 // The synchronizer of devices: each rank has all parameters, gradients and states in its device's memory.
-// Invariant: step() only enqueues, if the group does; all replicas make the same update from the same sums. The host's
-// memory has a copy, made on request.
+// Invariant: step() only enqueues, if the group does; all replicas make the same update from the same sums. A copy in
+// the host's memory is made on request.
 // Used by make_synchronizer() and tests; others use synchronizer.hpp.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace lockstep::parallel {
 
 class DeviceSynchronizer final : public Synchronizer {
  public:
-  /// Collective over `world`, which must outlive it, as must `devices`: null for one rank.
+  /// Collective over `world`. `world` and `devices` must outlive it; `devices` is null for one rank.
   DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup* devices, std::vector<Slot> slots,
                      const SynchronizerOptions& options);
 
@@ -32,10 +32,10 @@ class DeviceSynchronizer final : public Synchronizer {
   void keep_statistics(runtime::DeviceSpan<float> statistics, runtime::DeviceSpan<float> kept) override;
 
   void publish_initial() override;
-  /// Slots with rows are summed as any others.
+  /// Slots with rows are summed like all others.
   void touch(std::size_t /*slot*/, std::span<const std::uint64_t> /*rows*/) override {}
   void ready(std::size_t slot, runtime::Stream& stream) override;
-  /// The norm of the sum tells each device by itself, as a gradient is not finite where a loss is not.
+  /// Each device sees it in the norm of the sum, because the gradient of a loss that is not finite is not finite.
   void halt() override {}
   void step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) override;
   [[nodiscard]] bool can_be_recorded() const noexcept override { return only_enqueues_; }
@@ -45,7 +45,7 @@ class DeviceSynchronizer final : public Synchronizer {
   [[nodiscard]] double norm(StepBack back) override;
 
   [[nodiscard]] bool is_halted() const noexcept override { return false; }
-  /// Devices check their memory; replicas are compared.
+  /// Devices check their own memory; the guard compares replicas.
   [[nodiscard]] bool has_changed() const noexcept override { return false; }
   void fail_for_change() const override {}
   bool flip_bit(std::size_t slot) override;
@@ -54,7 +54,7 @@ class DeviceSynchronizer final : public Synchronizer {
   [[noreturn]] void fail_for_replicas() override { guard_.fail_for_replicas(); }
 
   [[nodiscard]] std::span<const Slot> slots() const noexcept override { return slots_; }
-  /// All there is: the first rank saves it, and every rank loads it.
+  /// Visits everything: the first rank saves it, and every rank loads it.
   void visit(const std::function<void(const Piece&)>& visitor) override;
   [[nodiscard]] bool saves() const noexcept override { return world_.rank() == 0; }
   void set_n_steps(std::uint64_t n_steps, const std::optional<optim::LossScale>& scale) override {
@@ -96,16 +96,16 @@ class DeviceSynchronizer final : public Synchronizer {
   std::unique_ptr<comm::Registered> registered_{};          ///< the gradients
   std::vector<std::unique_ptr<comm::DevicePlan>> plans_{};  ///< of buckets; none for one rank
   runtime::Staging staging_{};
-  /// Parameters, then states, as far as somebody asked for them since the last step: what there is on the device, or,
-  /// before publish_initial(), is to be there.
+  /// Parameters, then states, as far as they were requested since the last step. After publish_initial() a copy of the
+  /// device's values; before it, the values to send there.
   std::vector<std::vector<float>> here_{};
   ReplicaGuard guard_;
   runtime::DeviceSpan<float> statistics_{}, kept_statistics_{};
   runtime::Stream* stream_ = nullptr;        ///< of the last step
   std::size_t n_ready_ = 0;                  ///< buckets
-  std::uint64_t n_steps_ = 0;                ///< made, or enqueued
-  std::optional<optim::LossScale> scale_{};  ///< when publish_initial() is called
-  std::uint64_t record_at_ = 0;              ///< steps when replicas were hashed last
+  std::uint64_t n_steps_ = 0;                ///< made or enqueued
+  std::optional<optim::LossScale> scale_{};  ///< as it was when publish_initial() was called
+  std::uint64_t record_at_ = 0;              ///< the number of steps when replicas were last hashed
   std::uint64_t record_before_at_ = 0;
   std::optional<std::uint32_t> replica_hash_{};
   runtime::OnWait on_wait_{};

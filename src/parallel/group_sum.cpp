@@ -11,7 +11,7 @@ namespace lockstep::parallel {
 GroupSum::GroupSum(comm::Transport& world, int n_ranks, bool is_order_fixed)
     : group_{world.split(world.rank() / n_ranks, world.rank())}, is_order_fixed_{is_order_fixed} {}
 
-// Lengths are rounded up, as layers have many that are nearly the same.
+// Rounds lengths up, because many layers have nearly the same length.
 void GroupSum::sum(std::span<double> values) {
   const std::size_t n = std::bit_ceil(values.size());
   auto found = prepared_.find(n);
@@ -33,7 +33,7 @@ GroupSum::Prepared GroupSum::prepare(std::size_t n_values) {
 DeviceGroupSum::DeviceGroupSum(comm::Transport& world, comm::DeviceGroup& devices, int n_ranks)
     : group_{world.split(world.rank() / n_ranks, world.rank())}, devices_{devices.split(*group_)} {}
 
-// Not run(): among gradients' sums, which ranks have started before.
+// Not run(), because these sums run among gradients' sums that ranks have started before.
 void DeviceGroupSum::sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) {
   auto& plan = plans_[{values.data(), values.size()}];
   if (!plan) {

@@ -1,6 +1,6 @@
 // Sums over consecutive ranks: those whose samples batch normalization combines, or all.
-// Invariant: all ranks of a group get the same bits; a length that was summed once, on devices in one place, is summed
-// again without allocation.
+// Invariant: all ranks of a group get the same bits; repeating a sum of the same length, and on devices at the same
+// place, allocates nothing.
 // Used by the trainer, for nn::Hooks::sum() and for running statistics.
 #pragma once
 
@@ -39,14 +39,15 @@ class GroupSum {
   std::map<std::size_t, Prepared> prepared_{};  ///< by the number of values
 };
 
-/// The same of numbers in devices' memory, in the stream that makes and reads them.
+/// The same for numbers in devices' memory, in the stream that makes and reads them.
 class DeviceGroupSum {
  public:
   /// Collective over `world`, whose devices `devices` connects; both must outlive it.
   DeviceGroupSum(comm::Transport& world, comm::DeviceGroup& devices, int n_ranks);
 
   [[nodiscard]] bool only_enqueues() const noexcept { return devices_->only_enqueues(); }
-  /// Collective over the group: as many values on all of its ranks; a place that is new to one of them is so to all.
+  /// Collective over the group: the same number of values on all of its ranks; a place must be new on all ranks or on
+  /// none.
   void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream);
 
  private:

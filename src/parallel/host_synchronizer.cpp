@@ -58,14 +58,14 @@ runtime::DeviceSpan<float> HostSynchronizer::device_gradients() const noexcept {
 }
 
 void HostSynchronizer::keep_statistics(runtime::DeviceSpan<float> statistics, runtime::DeviceSpan<float> /*kept*/) {
-  core::require(statistics.size() == 0, "statistics in the host's memory are kept by whose they are");
+  core::require(statistics.size() == 0, "a host executor keeps its statistics itself");
 }
 
 std::span<float> HostSynchronizer::gradients_of(int local_rank) const noexcept {
   return {reinterpret_cast<float*>(gradients_->part(local_rank).data()), arena_elements(slots_)};
 }
 
-/// None if this rank owns nothing.
+/// Returns nothing if this rank owns nothing.
 std::vector<core::Slice> HostSynchronizer::owned_slices() const {
   const auto rank = static_cast<std::size_t>(node_->rank());
   return rank < sharding_.n_owners() ? sharding_.slices_of(rank) : std::vector<core::Slice>{};
@@ -121,8 +121,8 @@ bool HostSynchronizer::flip_bit(std::size_t slot) {
   return false;
 }
 
-// Nodes compare records: what has changed on one of them since the record before the last is found. On one node a
-// record is compared once, in the next step: what was read after the record may be what has changed.
+// Nodes compare records, which finds a change on one of them since the record before the last. On one node a record is
+// compared once, in the next step, so values read after the record may have changed.
 std::uint64_t HostSynchronizer::n_sound_steps() const noexcept {
   if (placement_.n_nodes > 1) return record_before_at_;
   if (!guard_.is_recorded() && !has_changed_) return n_steps_;
@@ -135,15 +135,14 @@ void HostSynchronizer::set_n_steps(std::uint64_t n_steps, const std::optional<op
   for (Owned& owned : owned_) owned.optimizer.set_n_steps(scale ? scale->n_updates : n_steps);
 }
 
-// No step of a host is skipped.
+// The host skips no step.
 std::optional<optim::LossScale> HostSynchronizer::scale_to_save() {
   std::optional<optim::LossScale> now = scale_;
   if (now) now->n_updates += n_steps_ - started_at_;
   return now;
 }
 
-// All nodes but the first add zeros, to the bits and not to the values: so every value arrives as it is, -0 and NaN
-// too.
+// All nodes but the first add zeros to the bits, not to the values, so every value arrives unchanged, even -0 and NaN.
 void HostSynchronizer::copy_between_nodes() {
   for (const Owned& owned : owned_) {
     if (owned.slice.count == 0) continue;
@@ -155,8 +154,8 @@ void HostSynchronizer::copy_between_nodes() {
   }
 }
 
-// Ranks of one node share its cores and its memory: time that they spend summing during backward delays backward. So
-// they sum in step(), in one pass with the update. Only messages between nodes travel while this rank computes.
+// Ranks of one node share its cores and memory, so summing during backward would delay backward. They sum in step(), in
+// one pass with the update. Only messages between nodes travel while this rank computes.
 void HostSynchronizer::ready(std::size_t slot) {
   if (!sums_.overlaps()) return;
   while (n_ready_ < buckets_.size() && buckets_[n_ready_].end_slot <= slot + 1) ++n_ready_;
@@ -176,12 +175,12 @@ void HostSynchronizer::step(const core::StepNumbers& numbers, double clip_norm, 
 double HostSynchronizer::step(const core::StepNumbers& numbers, double clip_norm) {
   float scale = 1 / numbers.scale;
   is_halted_ = finish_sums();
-  if (!guard_.verify(parameters())) has_changed_ = true;  // when nobody reads them any more: so nothing goes unseen
+  if (!guard_.verify(parameters())) has_changed_ = true;  // no rank reads them any more, so every change is seen
   double norm = 0;
   if (!is_halted_ && clip_norm > 0) {
     norm = gradient_norm(scale);
     scale *= static_cast<float>(optim::clip_factor(norm, clip_norm));
-    is_halted_ = !std::isfinite(norm);  // which all ranks know
+    is_halted_ = !std::isfinite(norm);  // all ranks know the norm
     if (is_halted_) halt();
   }
   if (!is_halted_) {
@@ -193,11 +192,11 @@ double HostSynchronizer::step(const core::StepNumbers& numbers, double clip_norm
   n_ready_ = 0;
   end_writing(!is_halted_ && !has_changed_ && guard_interval_ > 0 && n_steps_ % guard_interval_ == 0);
   rows_.clear(gradients());
-  if (has_changed_) halt();  // not before all ranks of the node have decided about this step
+  if (has_changed_) halt();  // only after all ranks of the node have decided about this step
   return norm;
 }
 
-// Whether anybody halts: a node's ranks have said so with their gradients, and the message between nodes travels beside
+// Returns whether any rank halts. Ranks of a node say so with their gradients; the message between nodes travels beside
 // the last sums.
 bool HostSynchronizer::finish_sums() {
   sums_.begin_rest();
@@ -229,7 +228,8 @@ void HostSynchronizer::update(double lr, float scale) {
                                     touched_in(owned_[b].slice));
 }
 
-/// Where a slice may have gradients, from its begin; nothing if that is anywhere, as with rows of other nodes.
+/// The places in a slice that may have gradients, from its begin; nothing if they may be anywhere, as with rows of
+/// other nodes.
 std::span<const core::Slice> HostSynchronizer::touched_in(const core::Slice& slice) {
   touched_.clear();
   if (placement_.n_nodes > 1 || !rows_.has_rows(slice)) return {};
@@ -238,8 +238,7 @@ std::span<const core::Slice> HostSynchronizer::touched_in(const core::Slice& sli
   return touched_;
 }
 
-/// What was summed into rows that the rank of the arena did not touch; its own it zeroes when nobody reads them any
-/// more.
+/// Zeroes sums in rows that the arena's rank did not touch; it zeroes its own rows once no rank reads them.
 void HostSynchronizer::zero_rows() {
   for (const Owned& owned : owned_) {
     if (!rows_.has_rows(owned.slice)) continue;

@@ -1,5 +1,6 @@
 // The synchronizer of a host: the ranks of a node share an arena of parameters, and each owns slices of it.
-// Invariant: one arena of parameters per node, written in steps only, by owners only; one arena of gradients per rank.
+// Invariant: one arena of parameters per node, which only owners write, and only in steps; one arena of gradients per
+// rank.
 // Used by make_synchronizer() and tests; others use synchronizer.hpp.
 #pragma once
 
@@ -31,11 +32,11 @@ namespace lockstep::parallel {
 
 class HostSynchronizer final : public Synchronizer {
  public:
-  /// Collective over `world`, which must outlive it. The ranks of a node, in the transport's sense, share memory: if a
-  /// machine has several NUMA domains, each may be called a node.
+  /// Collective over `world`, which must outlive it. The ranks of a node of the transport share memory; on a machine
+  /// with several NUMA domains, each domain may count as a node.
   HostSynchronizer(comm::Transport& world, std::vector<Slot> slots, const SynchronizerOptions& options);
 
-  /// The node's, read by all its ranks.
+  /// The node's arena, which all its ranks read.
   [[nodiscard]] std::span<float> parameters() noexcept override { return parameters_.values(); }
   [[nodiscard]] std::span<float> gradients() const noexcept { return gradients_of(node_->rank()); }
   [[nodiscard]] runtime::DeviceSpan<const float> device_parameters() const noexcept override;
@@ -48,7 +49,7 @@ class HostSynchronizer final : public Synchronizer {
   void ready(std::size_t slot, runtime::Stream& stream) override;
   void halt() noexcept override { flags_.publish(Stage::halt, n_starts_); }
 
-  /// As the other, and done when it returns: the norm before clipping, or 0 without.
+  /// As the other step(), but returns when it is done: the norm before clipping, or 0 without clipping.
   double step(const core::StepNumbers& numbers, double clip_norm = 0);
   void step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) override;
   [[nodiscard]] double norm(StepBack /*back*/) noexcept override { return norm_; }
@@ -62,7 +63,7 @@ class HostSynchronizer final : public Synchronizer {
   [[noreturn]] void fail_for_replicas() override { guard_.fail_for_replicas(); }
 
   [[nodiscard]] std::span<const Slot> slots() const noexcept override { return slots_; }
-  /// The parts that this rank owns. The ranks of a node own each element once; every node has all of them.
+  /// Visits the parts that this rank owns. Each element has one owner per node; every node has all elements.
   void visit(const std::function<void(const Piece&)>& visitor) override;
   [[nodiscard]] bool saves() const noexcept override { return node_index_ == 0; }
   void set_n_steps(std::uint64_t n_steps, const std::optional<optim::LossScale>& scale) noexcept override;
@@ -80,7 +81,7 @@ class HostSynchronizer final : public Synchronizer {
     core::Slice slice;
     optim::Optimizer optimizer;
     std::size_t first_block = 0;
-    std::span<double> norms{};  ///< the optimizer's, of the step under way
+    std::span<double> norms{};  ///< the optimizer's, in the current step
   };
 
   [[nodiscard]] std::vector<core::Slice> owned_slices() const;
@@ -109,7 +110,7 @@ class HostSynchronizer final : public Synchronizer {
   NodeFlags flags_;
   SharedArray<float> parameters_;
   std::unique_ptr<comm::SharedSegment> gradients_;
-  SharedArray<std::uint32_t> hashes_;  ///< one of each rank of the node
+  SharedArray<std::uint32_t> hashes_;  ///< one for each rank of the node
   NodeNorms norms_;
   SparseRows rows_;
   BucketSums sums_;
@@ -118,15 +119,15 @@ class HostSynchronizer final : public Synchronizer {
   std::vector<core::Slice> touched_{};
   std::size_t n_ready_ = 0;  ///< buckets
   std::uint64_t n_steps_ = 0;
-  std::uint64_t n_meetings_ = 0;  ///< of await_node()
+  std::uint64_t n_meetings_ = 0;  ///< calls of await_node()
   std::uint64_t n_starts_ = 0;    ///< calls of publish_initial()
   double norm_ = 0;               ///< of the last step
   bool is_halted_ = false;
   bool has_changed_ = false;
-  std::uint64_t started_at_ = 0;             ///< steps made then
-  std::optional<optim::LossScale> scale_{};  ///< then
-  std::uint64_t record_at_ = 0;              ///< steps made when the guard recorded last
-  std::uint64_t record_before_at_ = 0;       ///< and when it did so before
+  std::uint64_t started_at_ = 0;             ///< steps made when publish_initial() was called
+  std::optional<optim::LossScale> scale_{};  ///< at the same time
+  std::uint64_t record_at_ = 0;              ///< steps made at the guard's last record
+  std::uint64_t record_before_at_ = 0;       ///< and at the one before
   std::unique_ptr<comm::Plan> halt_plan_{};  ///< null on one node
   std::uint64_t halts_here_ = 0, halts_anywhere_ = 0;
   std::optional<std::uint32_t> replica_hash_;

@@ -11,12 +11,13 @@
 namespace lockstep::parallel {
 namespace {
 
-/// Partial sums that wait for their other half while lane `local` is computed, as a binary counter has ones.
+/// The number of partial sums that wait for their other half while lane `local` is computed: the ones of a binary
+/// counter.
 std::size_t n_waiting(int local) noexcept {
   return static_cast<std::size_t>(std::popcount(static_cast<unsigned>(local)));
 }
 
-/// "1, 2 or 4 ranks", of those that divide a power of two.
+/// "1, 2 or 4 ranks": the numbers that divide a power of two.
 std::string ranks_for(int n_lanes) {
   std::string text = "1";
   for (int n = 2; n <= n_lanes; n *= 2) text += fmt::format("{}{}", n < n_lanes ? ", " : " or ", n);

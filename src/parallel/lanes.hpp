@@ -16,24 +16,24 @@ namespace lockstep::parallel {
 /// Throws core::Error (usage) unless `n_lanes` is a power of two that `n_ranks` divides.
 void require_lanes(int n_lanes, int n_ranks);
 
-/// The samples of lane `lane`, within the global batch; the lanes of a rank together are the samples that
+/// Returns the samples of lane `lane`, within the global batch; the lanes of a rank together are the samples that
 /// data::BatchPlan gives it.
 [[nodiscard]] core::Slice lane_samples(std::size_t global_batch, int n_lanes, int lane) noexcept;
 
-/// Sums a value of each lane of the rank, such as their losses, by the same tree. A power of two of them, at least one.
+/// Sums one value per lane of the rank, such as its loss, by the same tree. The number of lanes is a power of two.
 [[nodiscard]] double sum_lanes(std::span<const double> lanes) noexcept;
 
 /// The gradients of one rank's lanes, which it computes one after another.
 class Lanes {
  public:
-  /// `gradients`: the synchronizer's, where each lane leaves its own and the rank's sum ends up.
+  /// `gradients` is the synchronizer's array: each lane writes its gradients there, and the rank's sum ends up there.
   Lanes(int n_lanes, int rank, int n_ranks, std::span<float> gradients);
 
   /// The lanes of this rank, out of all: [first(), first() + n_local()).
   [[nodiscard]] int first() const noexcept { return first_; }
   [[nodiscard]] int n_local() const noexcept { return n_local_; }
 
-  /// To be called for 0, 1, ... n_local() - 1 in turn, each when its gradients are complete; adds up finished pairs.
+  /// Call for 0, 1, ... n_local() - 1 in turn, when the lane's gradients are complete; adds up finished pairs.
   void lane_done(int local);
 
  private:

@@ -17,10 +17,10 @@ namespace lockstep::parallel {
 
 /// What a flag counts.
 enum class Stage : std::uint8_t {
-  gradients,   ///< buckets complete, and once a step: reads no parameter any more
-  norms,       ///< steps whose partial norms are there
+  gradients,   ///< buckets complete, plus one per step: the rank no longer reads parameters
+  norms,       ///< steps whose partial norms are written
   parameters,  ///< steps whose updates are written
-  halt,        ///< starts since which nothing is to be updated: nobody waits for it
+  halt,        ///< starts after which updates are halted; no rank waits for it
 };
 inline constexpr std::size_t n_stages = 4;
 
@@ -34,7 +34,7 @@ class NodeFlags {
   [[nodiscard]] bool all_reached(Stage stage, std::uint64_t value) const noexcept;
   [[nodiscard]] bool any_reached(Stage stage, std::uint64_t value) const noexcept;
 
-  /// Returns when all ranks have reached `value`; calls `meanwhile` between looks.
+  /// Returns when all ranks have reached `value`; calls `meanwhile` between checks.
   template <class Meanwhile>
   void await_all(Stage stage, std::uint64_t value, Meanwhile meanwhile) {
     if (all_reached(stage, value)) return;
@@ -51,7 +51,7 @@ class NodeFlags {
     await_all(stage, value, [] {});
   }
 
-  /// Called whenever this rank begins or ends to wait for others.
+  /// Sets a function that is called whenever this rank begins or ends waiting for others.
   void set_on_wait(runtime::OnWait on_wait) { on_wait_ = std::move(on_wait); }
   void tell_wait(runtime::Wait what, std::size_t number = 0) const {
     if (on_wait_) on_wait_(what, number);
@@ -66,7 +66,7 @@ class NodeFlags {
 
   comm::Transport& node_;
   std::unique_ptr<comm::SharedSegment> segment_;
-  std::vector<comm::Flag*> flags_;  ///< first of each rank
+  std::vector<comm::Flag*> flags_;  ///< the first flag of each rank
   runtime::OnWait on_wait_{};
   double waited_ = 0;
 };

@@ -44,8 +44,7 @@ void NodeNorms::get_tensors(std::size_t first_block, std::span<double> norms) co
   for (std::size_t i = 0; i < norms.size(); ++i) norms[i] = of_slots_[2 * blocks_[first_block + i / 2].slot + i % 2];
 }
 
-// The arrays are written again in the next step at the earliest, when all ranks have arrived there and therefore read
-// them.
+// The arrays are next written in the next step, after all ranks have arrived there and therefore read them.
 void NodeNorms::exchange() {
   flags_.publish(Stage::norms, ++n_exchanges_);
   flags_.await_all(Stage::norms, n_exchanges_);

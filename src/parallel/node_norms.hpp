@@ -1,5 +1,5 @@
 // Squared norms over several owners: of the whole gradient for clipping, of whole tensors for LARS and LAMB.
-// Invariant: added up block by block in the order of the arena, so the result depends on neither ranks nor nodes.
+// Invariant: blocks are added in the order of the arena, so the result depends neither on ranks nor on nodes.
 // Used by the synchronizer.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace lockstep::parallel {
 
 class NodeNorms {
  public:
-  /// Collective over the ranks of one node. `blocks`: of the whole arena, in order.
+  /// Collective over the ranks of one node. `blocks` are those of the whole arena, in order.
   NodeNorms(comm::Transport& node, NodeFlags& flags, std::size_t n_slots, std::vector<SlotPart> blocks);
 
   /// The index of the first block of a slice.
@@ -25,7 +25,7 @@ class NodeNorms {
 
   /// Stores an owner's squared norms, one for each block from `first_block` on.
   void put_gradient(std::size_t first_block, std::span<const double> norms) noexcept;
-  /// Collective over the node: the sum of all.
+  /// Collective over the node: returns the sum of all stored norms.
   [[nodiscard]] double sum_gradient();
 
   /// Likewise for two norms per block, alternating: parameters and updates.

@@ -21,7 +21,7 @@ PartsExchange::PartsExchange(comm::Transport& transport)
 
 void PartsExchange::reserve(std::size_t n_words) {
   if (n_words <= n_reserved_) return;
-  words_ = std::make_unique_for_overwrite<Word[]>(n_words);  // pages that no exchange needs are never touched
+  words_ = std::make_unique_for_overwrite<Word[]>(n_words);  // pages that no exchange uses are never touched
   n_reserved_ = n_words;
 }
 
@@ -34,7 +34,7 @@ std::size_t PartsExchange::count_words(std::span<const core::Slice> parts) noexc
 void PartsExchange::start(std::span<float> vector, std::span<const core::Slice> parts,
                           std::span<const std::uint64_t> n_words) {
   for (std::size_t r = 0; r < n_words.size(); ++r) begins_[r + 1] = begins_[r] + n_words[r];
-  core::require(begins_.back() <= n_reserved_, "an exchange has room for its messages");
+  core::require(begins_.back() <= n_reserved_, "the messages fit into the reserved room");
   vector_ = vector;
   write(parts);
   post();
@@ -67,7 +67,7 @@ void PartsExchange::write(std::span<const core::Slice> parts) const {
   }
 }
 
-/// Starts with the next rank, so that not all ranks send to the same one. Empty messages are not sent.
+/// Sends to the next rank first, so that not all ranks send to the same one. Does not send empty messages.
 void PartsExchange::post() {
   next_slot_ = 0;
   for (int distance = 1; distance < n_ranks_; ++distance) {
@@ -80,7 +80,7 @@ void PartsExchange::post() {
   }
 }
 
-/// From +0, as the element is on ranks that did not send it.
+/// Starts from +0, the value of the element on ranks that did not send it.
 void PartsExchange::add_all() const {
   for_parts_of(rank_, [&](std::span<float> part, const Word*) { std::fill(part.begin(), part.end(), 0.0F); });
   for (int rank = 0; rank < n_ranks_; ++rank) {

@@ -1,6 +1,6 @@
-// Sums vectors of which each rank has only nonzero parts: every rank sends those to every other one.
-// Invariant: a message is offset, length and values, part by part, in words of 32 bits; all ranks add in rank order and
-// so get the same bits. One exchange at a time.
+// Sums vectors of which each rank has only some nonzero parts, which it sends to every other rank.
+// Invariant: a message is offset, length and values, part by part, in 32-bit words; all ranks add in rank order and so
+// get the same bits. One exchange at a time.
 // Used by sparse_sum.
 #pragma once
 
@@ -20,15 +20,15 @@ class PartsExchange {
   /// Collective over `transport`, which must outlive it.
   explicit PartsExchange(comm::Transport& transport);
 
-  /// Local: reserves room for exchanges of this many words, of all ranks together.
+  /// Local: reserves room for exchanges of this many words, for all ranks together.
   void reserve(std::size_t n_words);
 
-  /// What a message of `parts` takes.
+  /// Returns the length of a message with `parts`.
   [[nodiscard]] static std::size_t count_words(std::span<const core::Slice> parts) noexcept;
 
   /// Collective: sends `parts` of `vector`, which is +0 elsewhere. `n_words` is the length of each rank's message.
   void start(std::span<float> vector, std::span<const core::Slice> parts, std::span<const std::uint64_t> n_words);
-  /// Local: advances without waiting; true, once, when `vector` is the sum.
+  /// Local: advances without waiting; returns true, once, when `vector` is the sum.
   [[nodiscard]] bool test();
   /// Local: returns when `vector` is the sum.
   void wait();
@@ -50,7 +50,7 @@ class PartsExchange {
   comm::Combine add_;
   std::unique_ptr<Word[]> words_{};  ///< the messages of all ranks, one after another
   std::size_t n_reserved_ = 0;
-  std::vector<std::size_t> begins_;  ///< of messages, and the end
+  std::vector<std::size_t> begins_;  ///< of messages, followed by the end
   std::span<float> vector_{};
   int next_slot_ = 0;
 };

@@ -7,7 +7,7 @@
 namespace lockstep::parallel {
 namespace {
 
-/// Whether node k holds the k-th of equally long runs of ranks.
+/// Whether node k holds the k-th run of ranks, with runs of equal length.
 bool is_in_equal_blocks(const std::vector<int>& nodes, std::size_t n_nodes) {
   if (nodes.size() % n_nodes != 0) return false;
   const std::size_t block = nodes.size() / n_nodes;

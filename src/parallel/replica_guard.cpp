@@ -31,7 +31,7 @@ std::string name_place(const comm::Transport& world, int rank) {
                                                     "node's memory and processor, and look for a stray write"});
 }
 
-/// The most frequent of `values`; of equally frequent ones the first.
+/// Returns the most frequent of `values`; the first of equally frequent ones.
 std::uint32_t most_frequent(std::span<const std::uint32_t> values) {
   const auto frequency = [&](std::uint32_t value) { return std::count(values.begin(), values.end(), value); };
   return *std::max_element(values.begin(), values.end(),
@@ -81,13 +81,12 @@ void ReplicaGuard::fail_for_replicas() {
   const auto plan = comm::make_plan(world_, {.dtype = core::DType::uint64, .op = comm::ReduceOp::min, .n_elements = 1});
   plan->bind(std::as_bytes(std::span{&mine, 1}), std::as_writable_bytes(std::span{&first, 1}));
   plan->run();
-  core::require(first != nothing, "replicas that differ differ in a tensor");
+  core::require(first != nothing, "replicas with different sums differ in some tensor");
   fail(fmt::format("parameters of '{}' differ between nodes", names_[first >> 32]),
        name_place(world_, static_cast<int>(first & 0xffff'ffff)), "the same bits on all nodes");
 }
 
-/// Slot and rank, in that order of significance, of the first piece of this rank that differs on one node from most
-/// nodes.
+/// Returns slot (high bits) and rank of this rank's first piece that differs between one node and most nodes.
 std::uint64_t ReplicaGuard::find_stray() {
   const auto n_nodes = static_cast<std::size_t>(between_.n_ranks());
   const auto gather = [&](core::DType dtype, auto& mine, auto& all) {

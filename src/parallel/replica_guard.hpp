@@ -1,5 +1,5 @@
 // Detects parameters that differ from what was computed: a flipped bit, a stray write, a node that computes wrongly.
-// Invariant: an owner knows the hash of each tensor's part that it wrote; nothing is reported unless a bit differs.
+// Invariant: an owner knows the hash of each tensor part that it wrote; it reports only real differences of bits.
 // Used by the synchronizer.
 #pragma once
 
@@ -21,10 +21,10 @@ class ReplicaGuard {
   ReplicaGuard(std::span<const Slot> slots, std::span<const core::Slice> slices, comm::Transport& world,
                comm::Transport& between);
 
-  /// Of what was just written.
+  /// Records the hashes of the parameters just written.
   void record(std::span<const float> parameters);
 
-  /// Called before a write: whether everything is as recorded, or nothing was recorded since the last call.
+  /// Called before a write: returns whether everything is as recorded, or nothing was recorded since the last call.
   [[nodiscard]] bool verify(std::span<const float> parameters);
   /// Whether there is something to verify.
   [[nodiscard]] bool is_recorded() const noexcept { return is_recorded_; }
@@ -35,7 +35,7 @@ class ReplicaGuard {
   [[nodiscard]] std::uint32_t hash() const noexcept;
 
   /// Collective over all ranks, after replicas were found to differ: throws core::Error (failed) with the first tensor
-  /// that differs, the node, and its writer there. The same on all ranks.
+  /// that differs, the node, and its writer there; the same on all ranks.
   [[noreturn]] void fail_for_replicas();
 
  private:
@@ -47,8 +47,8 @@ class ReplicaGuard {
   comm::Transport& world_;
   comm::Transport& between_;
   bool is_recorded_ = false;
-  std::optional<std::size_t> changed_{};  ///< part
-  std::uint32_t found_ = 0;               ///< its hash
+  std::optional<std::size_t> changed_{};  ///< the index of the part
+  std::uint32_t found_ = 0;               ///< the hash that it had
 };
 
 }  // namespace lockstep::parallel

@@ -6,7 +6,7 @@
 namespace lockstep::parallel {
 namespace {
 
-/// The boundary of a unit, or of a tensor, that is nearest to `at` in the arena.
+/// Returns the boundary of a unit or tensor that is nearest to `at` in the arena.
 std::size_t nearest_boundary(std::span<const Slot> slots, std::size_t at) noexcept {
   const auto after = std::ranges::upper_bound(slots, at, {}, [](const Slot& slot) { return slot.slice.offset; });
   if (after == slots.begin()) return at;

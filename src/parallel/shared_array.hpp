@@ -1,5 +1,5 @@
 // An array that all ranks of a node read and write.
-// Invariant: zeroed at creation; in the memory of the node's first rank; its users agree on who writes what.
+// Invariant: zeroed at creation; in the memory of the node's first rank; its users agree on who writes which part.
 // Used by the synchronizer and its parts.
 #pragma once
 

@@ -13,7 +13,7 @@ std::size_t arena_elements(std::span<const Slot> slots) noexcept {
 
 void require_ordered(std::span<const Slot> slots) {
   for (std::size_t i = 1; i < slots.size(); ++i)
-    core::require(slots[i - 1].slice.end() <= slots[i].slice.offset, "slots are ascending and apart");
+    core::require(slots[i - 1].slice.end() <= slots[i].slice.offset, "slots are ascending and do not overlap");
 }
 
 std::vector<SlotPart> parts_in(std::span<const Slot> slots, core::Slice slice) {

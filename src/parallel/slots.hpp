@@ -21,7 +21,7 @@ struct Slot {
   std::string name;
   core::Slice slice{};
   bool decays = true;            ///< weight decay applies
-  std::size_t row_elements = 0;  ///< of an embedding: only rows given to Synchronizer::touch() have a gradient; else 0
+  std::size_t row_elements = 0;  ///< for an embedding: only rows given to Synchronizer::touch() have gradients; else 0
   /// A piece cut at multiples of `block` elements from its begin is a slice of the logical tensor: `block_rows` of its
   /// `n_rows` rows each, along one of its dimensions.
   std::size_t block = 1;
@@ -35,7 +35,7 @@ struct SlotPart {
   core::Slice slice{};
 };
 
-/// The lowest one, for drills: flipping it in a finite value gives no NaN or infinity.
+/// Flips the lowest bit, for drills: in a finite value this gives no NaN or infinity.
 inline void flip_bit(float& value) noexcept { value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ 1U); }
 
 /// The number of elements of an arena for `slots`.
@@ -44,13 +44,13 @@ inline void flip_bit(float& value) noexcept { value = std::bit_cast<float>(std::
 /// Throws core::Error (system) unless `slots` are ascending and disjoint.
 void require_ordered(std::span<const Slot> slots);
 
-/// The parts of slots in `slice`, ascending; slots of no elements have none.
+/// Returns the parts of slots in `slice`, ascending; empty slots have none.
 [[nodiscard]] std::vector<SlotPart> parts_in(std::span<const Slot> slots, core::Slice slice);
 
-/// The rows of its tensor that `part` of `slot` holds, if it is cut at multiples of blocks.
+/// Returns the rows of its tensor that `part` of `slot` holds; the part must be cut at multiples of blocks.
 [[nodiscard]] core::Slice rows_of(const Slot& slot, const core::Slice& part) noexcept;
 
-/// The first slot that holds a NaN or infinity. Reads the whole arena: for messages, not for every step.
+/// Returns the first slot that holds a NaN or infinity. Reads the whole arena: for messages, not for every step.
 [[nodiscard]] std::optional<std::size_t> find_not_finite(std::span<const Slot> slots, std::span<const float> arena);
 
 }  // namespace lockstep::parallel

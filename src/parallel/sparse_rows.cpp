@@ -8,7 +8,7 @@
 namespace lockstep::parallel {
 namespace {
 
-/// Joins neighbours.
+/// Adds a part, joined with its neighbour.
 void add_part(const core::Slice& part, std::vector<core::Slice>& parts) {
   if (part.empty()) return;
   if (!parts.empty() && parts.back().end() == part.offset)
@@ -32,7 +32,7 @@ SparseRows::SparseRows(comm::Transport& node, std::span<const Slot> slots)
 void SparseRows::touch(std::size_t slot, std::span<const std::uint64_t> rows) {
   const auto words = marks(rank_).subspan(tables_[slot].first_word);
   for (const std::uint64_t row : rows) {
-    core::require(row < tables_[slot].n_rows, "a touched row is one of its slot");
+    core::require(row < tables_[slot].n_rows, "a touched row belongs to its slot");
     words[row / word_bits] |= std::uint64_t{1} << row % word_bits;
   }
 }
@@ -79,7 +79,7 @@ void SparseRows::find_touched(const core::Slice& slice, std::vector<core::Slice>
 
 std::size_t SparseRows::most_parts(const core::Slice& slice) const noexcept {
   std::size_t n = slots_.size();
-  for (std::size_t i = 0; i < slots_.size(); ++i) n += rows_in(i, slice).count / 2;  // neighbours are in one
+  for (std::size_t i = 0; i < slots_.size(); ++i) n += rows_in(i, slice).count / 2;  // neighbours share a part
   return n;
 }
 
@@ -93,7 +93,7 @@ void SparseRows::add_rows(std::size_t slot, const core::Slice& slice, std::vecto
   }
 }
 
-/// The rows that lie in `slice`, even if only in part.
+/// The rows that are in `slice`, even partially.
 core::Slice SparseRows::rows_in(std::size_t slot, const core::Slice& slice) const noexcept {
   const auto& [n_rows, first_word] = tables_[slot];
   const core::Slice part = intersection(slots_[slot].slice, slice).seen_from(slots_[slot].slice.offset);

@@ -1,4 +1,4 @@
-// The rows of embeddings that have a gradient in this step: all others are zero on every rank and need no summing.
+// The rows of embeddings that have a gradient in this step; all others are zero on every rank and need no sum.
 // Invariant: a rank marks its own rows before it reports its gradients as ready; marks last until the step is over.
 // Used by the synchronizer.
 #pragma once
@@ -18,7 +18,7 @@ class SparseRows {
   /// Collective over the ranks of one node. Uses those of `slots` that have rows.
   SparseRows(comm::Transport& node, std::span<const Slot> slots);
 
-  /// Marks rows of this rank, in any order and as often as they occur.
+  /// Marks rows of this rank, in any order, with repetitions.
   void touch(std::size_t slot, std::span<const std::uint64_t> rows);
   /// Removes all marks of this rank, and zeroes their rows in its gradients.
   void clear(std::span<float> gradients) noexcept;
@@ -27,10 +27,10 @@ class SparseRows {
 
   [[nodiscard]] bool has_rows(const core::Slice& slice) const noexcept;
 
-  /// The parts of `slice` in which any rank of the node may have a gradient: touched rows, slots without rows.
-  /// Ascending, with neighbours joined. `parts` is overwritten, so that a steady step allocates nothing.
+  /// Finds the parts of `slice` in which any rank of the node may have a gradient: touched rows, and slots without
+  /// rows. Ascending, with neighbours joined. Reuses `parts`, so that a steady step allocates nothing.
   void find_touched(const core::Slice& slice, std::vector<core::Slice>& parts) const;
-  /// No more than that many are ever found.
+  /// The greatest number of parts that find_touched() can find.
   [[nodiscard]] std::size_t most_parts(const core::Slice& slice) const noexcept;
 
  private:
@@ -51,7 +51,7 @@ class SparseRows {
   void add_rows(std::size_t slot, const core::Slice& slice, std::vector<core::Slice>& parts) const;
 
   std::vector<Slot> slots_;
-  std::vector<Table> tables_;  ///< of each slot; no rows where there are none
+  std::vector<Table> tables_;  ///< of each slot; without rows for slots that have none
   std::size_t n_words_ = 0;
   int rank_;
   int n_ranks_;

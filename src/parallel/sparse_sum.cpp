@@ -6,7 +6,7 @@
 namespace lockstep::parallel {
 namespace {
 
-/// An exchange sends every word to all other ranks.
+/// The greatest total that pays off: an exchange sends every word to all other ranks.
 std::size_t most_words_for(std::uint64_t dense_bytes, int n_ranks) {
   return (dense_bytes - 1) / (sizeof(float) * static_cast<std::uint64_t>(n_ranks - 1));
 }
@@ -25,7 +25,7 @@ SparseSum::SparseSum(comm::Transport& between, comm::Transport& later, PartsExch
   most_words_ = most_words_for(dense.all_reduce.cost(call, between.nodes()).bytes, between.n_ranks());
   exchange_.reserve(most_words_);
   parts_.reserve(rows.most_parts(slice));
-  // All nodes except one add 0 to each count: fewer messages in sequence than gathering them around a ring.
+  // All nodes except one add 0 to each count: fewer messages in sequence than a gather around a ring.
   counts_ = comm::make_plan(between, {.dtype = core::DType::uint64, .n_elements = n_words_.size()});
   const auto counts = std::as_writable_bytes(std::span{n_words_});
   counts_->bind(counts, counts);

@@ -1,5 +1,5 @@
-// The sum between nodes of a slice with rows: of the touched rows, or of all if that is fewer bytes.
-// Invariant: all nodes choose by the same counts, exchanged first, and so choose the same.
+// The sum between nodes of a slice with rows: of the touched rows, or of all rows if that is fewer bytes.
+// Invariant: all nodes first exchange counts, and so make the same choice.
 // Used by bucket_sums.
 #pragma once
 
@@ -15,12 +15,12 @@
 
 namespace lockstep::parallel {
 
-/// In place. Several may have been started and share an exchange, but they complete one after another, in the same
-/// order on all ranks: test() and wait() are for the first incomplete one.
+/// In place. Several may be started and share an exchange, but they complete one after another, in the same order on
+/// all ranks: call test() and wait() only for the first incomplete one.
 class SparseSum final : public comm::Plan {
  public:
-  /// Collective over both transports, those of the slice's owners: counts travel over `between` as sums start,
-  /// everything else over `later` as they complete. `dense`: the algorithm that sums all rows.
+  /// Collective over both transports, those of the slice's owners: counts travel over `between` when sums start,
+  /// everything else over `later` when they complete. `dense`: the algorithm that sums all rows.
   SparseSum(comm::Transport& between, comm::Transport& later, PartsExchange& exchange, const SparseRows& rows,
             const core::Slice& slice, const comm::Algorithm& dense);
 
@@ -40,7 +40,7 @@ class SparseSum final : public comm::Plan {
   core::Slice slice_;
   PartsExchange& exchange_;
   std::size_t rank_;
-  std::size_t most_words_ = 0;          ///< of all nodes together, for which an exchange is fewer bytes
+  std::size_t most_words_ = 0;          ///< of all nodes together, up to which an exchange is fewer bytes
   std::vector<std::uint64_t> n_words_;  ///< of each node
   std::vector<core::Slice> parts_{};    ///< touched on this node, from the slice's begin
   std::span<float> sum_{};

@@ -1,5 +1,5 @@
-// Data parallelism: keeps the parameters of all ranks equal, step by step, from the gradients of each.
-// Invariant: parameters are written in steps only. The number of ranks enters no formula: gradients come with the
+// Data parallelism: keeps the parameters of all ranks equal, step by step, from the gradients of each rank.
+// Invariant: parameters are written in steps only. The number of ranks is in no formula: gradients already have the
 // weight of their samples and are only added up.
 // Used by the trainer; implemented on the host by shared memory, and on devices.
 #pragma once
@@ -27,10 +27,10 @@
 
 namespace lockstep::parallel {
 
-/// Rows of a logical tensor, and the values saved for them.
+/// Rows of a logical tensor, and the values stored for them.
 struct Piece {
   std::size_t tensor = 0;   ///< number of its slot
-  std::string_view state;   ///< "parameter", or as optim::State has it
+  std::string_view state;   ///< "parameter", or a name of optim::State
   core::Slice rows{};       ///< along the dimension that its slot is cut by
   std::span<float> values;  ///< in the order of the arena, with its padding
 };
@@ -38,86 +38,86 @@ struct Piece {
 struct SynchronizerOptions {
   optim::OptimizerSpec optimizer{};
   BucketOptions buckets{};
-  /// Gradients are summed in a tree over ranks, the upper part of that of Lanes.
+  /// Sums gradients in a tree over ranks, the upper part of that of Lanes.
   bool is_deterministic = false;
   /// The replica guard hashes after this many steps; 0: never. It then reads the parameters twice (8 bytes each), while
-  /// an optimizer's pass moves at least 12: with 100, less than 1 % of that pass, and so of any step.
+  /// an optimizer's pass moves at least 12. So 100 costs less than 1 % of that pass.
   std::uint64_t guard_interval = 100;
-  /// Gradients come multiplied by loss_scale(), which adapts to them: a step in which they are not finite is skipped.
+  /// Gradients are multiplied by loss_scale(), which adapts to them: a step in which they are not finite is skipped.
   /// Devices only.
   bool scales_loss = false;
 };
 
-/// Of two steps that are enqueued.
+/// One of the last two steps that were enqueued.
 enum class StepBack : std::uint8_t { last, before_last };
 
 class Synchronizer {
  public:
   virtual ~Synchronizer() = default;
 
-  /// In the host's memory: readable from one step() to the next; rank 0 may write them before publish_initial().
+  /// Parameters in the host's memory: readable between step() calls; rank 0 may write them before publish_initial().
   [[nodiscard]] virtual std::span<float> parameters() = 0;
-  /// What passes through the network read.
+  /// The parameters that passes through the network read.
   [[nodiscard]] virtual runtime::DeviceSpan<const float> device_parameters() const noexcept = 0;
-  /// This rank's gradients: to be written completely from one step() to the next, with zeros if it has no samples.
+  /// This rank's gradients, which must be written completely between step() calls, with zeros if it has no samples.
   /// Undefined after step(), except 0 in slots with rows: there only touched rows must be written.
   [[nodiscard]] virtual runtime::DeviceSpan<float> device_gradients() const noexcept = 0;
 
-  /// Local, before the first step: running statistics of a network, in a device's memory, and as much memory to keep a
-  /// copy in. If a step updates nothing, they are restored. For devices.
+  /// Local, before the first step, for devices: running statistics of a network in a device's memory, and as much
+  /// memory for a copy. If a step updates nothing, they are restored.
   virtual void keep_statistics(runtime::DeviceSpan<float> statistics, runtime::DeviceSpan<float> kept) = 0;
 
-  /// One number in a device's memory; none unless it scales_loss.
+  /// One number in a device's memory; none unless scales_loss.
   [[nodiscard]] virtual runtime::DeviceSpan<const float> loss_scale() const noexcept { return {}; }
 
-  /// Collective: gives rank 0's parameters to all nodes. To be called before the first step and after every load.
+  /// Collective: gives rank 0's parameters to all nodes. Call it before the first step and after every load.
   virtual void publish_initial() = 0;
 
-  /// Local, before the gradients of a slot with rows are ready: the rows of this rank that may have a gradient, in any
-  /// order. All others are zero, on every rank, and are updated as such.
+  /// Local, before the gradients of a slot with rows are ready: reports the rows of this rank that may have a gradient,
+  /// in any order. All other rows have gradient 0 on every rank.
   virtual void touch(std::size_t slot, std::span<const std::uint64_t> rows) = 0;
 
-  /// Local, optional: this rank's gradient of `slot`, and all those before it, are complete when `stream` gets here.
-  /// Lets messages travel: if parts of the devices' group communicate meanwhile, at the same place among their calls on
-  /// all ranks (DeviceGroup::split()).
+  /// Local, optional: this rank's gradients of `slot`, and of all earlier ones, are complete when `stream` gets here.
+  /// Messages may then travel. If parts of the devices' group communicate meanwhile, all ranks must make this call at
+  /// the same place among their calls (DeviceGroup::split()).
   virtual void ready(std::size_t slot, runtime::Stream& stream) = 0;
 
-  /// Local, before step() and before the last of ready(): this rank's gradients are invalid. No rank updates anything
-  /// from this step on, so that parameters and states stay as they were before it, until publish_initial().
+  /// Local, before step() and before the last of ready(): this rank's gradients are invalid. From this step on no rank
+  /// updates anything, so parameters and states stay unchanged until publish_initial().
   virtual void halt() = 0;
 
-  /// Collective: sums all gradients, divides them by the scale of the loss and, if `clip_norm` is greater than 0, so
-  /// that their norm is at most that; updates the parameters, when `stream` gets here. Halts if the norm is not finite,
-  /// and from the next step on if the guard finds parameters that nobody wrote.
+  /// Collective: sums all gradients, divides them by the scale of the loss and, if `clip_norm` is greater than 0,
+  /// limits their norm to it; updates the parameters when `stream` gets here. Halts if the norm is not finite, and from
+  /// the next step on if the guard finds parameters that no step wrote.
   virtual void step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) = 0;
 
-  /// Whether, on devices, step() can be called in three parts: the sending of what changes from step to step;
-  /// everything else, which may be recorded together with the calls of ready() before it; and the end.
+  /// Whether, on devices, step() can be called in three parts: sending what changes from step to step; everything else,
+  /// which may be recorded together with the preceding calls of ready(); and the end.
   [[nodiscard]] virtual bool can_be_recorded() const noexcept { return false; }
   virtual void send(const core::StepNumbers& /*numbers*/, runtime::Stream& /*stream*/) {}
   virtual void enqueue_sent(double /*clip_norm*/, runtime::Stream& /*stream*/) {}
   virtual void end_step(runtime::Stream& /*stream*/) {}
 
-  /// The norm of the gradient of the last step, or of the one before, before clipping; 0 if nobody measured it. Waits
-  /// for that step: if it is called when the next one begins, or on a device is enqueued, nothing stalls. On the host
-  /// only for the last.
+  /// Returns the norm of the gradient of the last step, or of the one before, before clipping; 0 if it was not
+  /// measured. Waits for that step, so it does not stall if called when the next step begins, or on a device is
+  /// enqueued. The host has only the last.
   [[nodiscard]] virtual double norm(StepBack back) = 0;
 
   /// Whether the last step() is known to have updated nothing.
   [[nodiscard]] virtual bool is_halted() const noexcept = 0;
   /// Whether the guard has found a change on this rank since publish_initial().
   [[nodiscard]] virtual bool has_changed() const noexcept = 0;
-  /// Local: throws core::Error (failed) with tensor, node and rank if so.
+  /// Local: throws core::Error (failed) with tensor, node and rank if has_changed().
   virtual void fail_for_change() const = 0;
   /// Parameters that this rank read after at most this many steps are sound: a change that the guard or the control
-  /// word finds from now on, or has just found, came later. The minimum over all ranks counts.
+  /// word finds from now on, or has just found, came later. Callers use the minimum over all ranks.
   [[nodiscard]] virtual std::uint64_t n_sound_steps() const noexcept = 0;
 
-  /// Local, between two steps, for a drill: flips a bit of the part of `slot` that only this rank writes, unseen by the
-  /// guard; false if there is no such part. On a device each rank has all of it.
+  /// Local, between two steps, for a drill: flips a bit in the part of `slot` that only this rank writes, unseen by the
+  /// guard; returns false if there is no such part. On a device each rank has the whole slot.
   virtual bool flip_bit(std::size_t slot) = 0;
 
-  /// Hash of the parameters at the guard's last check, from one rank of each of several replicas, for the control word.
+  /// The hash of the parameters at the guard's last check, from one rank of each replica, for the control word.
   [[nodiscard]] virtual std::optional<std::uint32_t> replica_hash() const noexcept = 0;
   /// Collective, once the control word reports that replicas differ: throws core::Error (failed) with tensor, node and
   /// rank.
@@ -128,28 +128,28 @@ class Synchronizer {
 
   [[nodiscard]] virtual std::span<const Slot> slots() const noexcept = 0;
   /// Local: calls `visitor` for everything that this rank has to save or load: parameters and the states of its
-  /// optimizers. Among the ranks for which saves() is true, each element belongs to one; all ranks together have
-  /// everything to load. Readable from one step() to the next; writable before publish_initial().
+  /// optimizers. Each element belongs to one of the ranks for which saves() is true; all ranks together have everything
+  /// to load. Readable between step() calls; writable before publish_initial().
   virtual void visit(const std::function<void(const Piece&)>& visitor) = 0;
-  /// Whether the values of visit() here are to be saved, so that these ranks have everything once.
+  /// Whether this rank saves the values of visit(), so that everything is saved once.
   [[nodiscard]] virtual bool saves() const noexcept = 0;
   /// Local, before publish_initial(): the values written by visit() belong to a run after this many steps, with this
-  /// state of its scaled loss; none if it never was scaled.
+  /// state of its scaled loss; none if it was never scaled.
   virtual void set_n_steps(std::uint64_t n_steps, const std::optional<optim::LossScale>& scale) = 0;
-  /// Local: the state from which a run with these parameters resumes, if its loss is or was scaled. Waits for the last
-  /// step.
+  /// Local: returns the state of the loss scale from which a run with these parameters resumes, if its loss is or was
+  /// scaled. Waits for the last step.
   [[nodiscard]] virtual std::optional<optim::LossScale> scale_to_save() = 0;
 
   /// The division of the slots among the owners of a node.
   [[nodiscard]] virtual const Sharding& sharding() const noexcept = 0;
-  /// Called whenever this rank begins or ends to wait for others.
+  /// Sets a function that is called whenever this rank begins or ends waiting for others.
   virtual void set_on_wait(runtime::OnWait on_wait) = 0;
   /// Time spent waiting for other ranks and nodes since construction.
   [[nodiscard]] virtual core::Seconds waited() const noexcept = 0;
 };
 
-/// Collective over `world`, which must outlive it: by shared memory and messages if the host is the device; otherwise
-/// each rank has everything in its device's memory, and `devices`, which may be null for one rank, sums.
+/// Collective over `world`, which must outlive it. If the host is the device, ranks use shared memory and messages.
+/// Otherwise each rank has everything in its device's memory, and `devices`, which may be null for one rank, sums.
 [[nodiscard]] std::unique_ptr<Synchronizer> make_synchronizer(comm::Transport& world, comm::DeviceGroup* devices,
                                                               std::vector<Slot> slots,
                                                               const SynchronizerOptions& options);

@@ -15,16 +15,16 @@ namespace lockstep::report {
 namespace {
 
 constexpr double significant = 0.05;
-// With this many launches on each side, launches are the unit: for four and four one order in 70 is the extreme one.
+// With this many launches on each side, launches are the unit: of four and four, one order in 70 is the extreme one.
 constexpr std::size_t enough_launches = 4;
-// Fewer come from a moment.
+// Fewer rounds represent only a moment.
 constexpr std::size_t fewest_rounds = 5;
 // The level at which the launches of a row agree with its visits. There are too few of them for Holm's factors.
 constexpr double launches_agree = 0.01;
 
 using Visits = std::vector<Placed>;
 
-// Rounds are numbered on from launch to launch; a round that a launch lacks takes none from the next.
+// Round numbers continue from launch to launch; a missing round of one launch takes none from the next.
 std::map<Subject, Visits> pool(std::span<const Results> launches) {
   std::map<Subject, Visits> pooled;
   std::size_t first_round = 0;
@@ -66,7 +66,7 @@ struct Judged {
   Compared row;
   Shift shift;
   double p_faster = 1;
-  std::optional<Shift> launches{};  ///< where there are enough of them
+  std::optional<Shift> launches{};  ///< if there are enough of them
 };
 
 void describe_shift(Judged& judged) {
@@ -100,7 +100,7 @@ Verdict judge(const Judged& judged, double tolerance) {
   return is_within(judged.row, tolerance) ? Verdict::same : Verdict::noisy;
 }
 
-// Visits of one launch have more in common than visits of two.
+// Visits of one launch are more alike than visits of two.
 bool do_launches_disagree(const Judged& judged, double tolerance) {
   if (!judged.launches) return false;
   switch (judged.row.verdict) {
@@ -166,7 +166,7 @@ Compared judge_launches(const Points& means, double tolerance) {
   return row;
 }
 
-// In the order of the first launch, then the rows of others.
+// In the order of the first launch, then rows of other launches.
 std::vector<Subject> order_of(std::span<const Results> launches) {
   std::vector<Subject> subjects;
   std::set<Subject> known;
@@ -176,7 +176,7 @@ std::vector<Subject> order_of(std::span<const Results> launches) {
   return subjects;
 }
 
-// For every launch, what differs from the first one now.
+// Returns, for every launch, how it differs from the first one now.
 std::vector<std::string> changes_between(std::span<const Results> before, std::span<const Results> now) {
   std::vector<std::string> changes;
   const auto add = [&changes](std::string change) {
@@ -281,7 +281,7 @@ std::string describe(const Subject& s) {
   return fmt::format("{} {} {} {}", core::format_bytes({s.bytes}), s.dtype, s.op, s.algorithm);
 }
 
-// Sizes by algorithm, type and op, in the order these first appear.
+// Lists sizes by algorithm, type and op, in order of first appearance.
 std::string name_rows(const Comparison& comparison, Verdict verdict) {
   return name_those(
       comparison, [verdict](const Compared& row) { return row.verdict == verdict; }, verdict == Verdict::slower);

@@ -1,4 +1,4 @@
-// Whether anything is slower: two sets of results compared, row by row.
+// Compares two sets of results, row by row, and decides whether anything is slower.
 // Invariant: a pure function of results; times are compared only with equal distances between cores, and every row of
 // either side is reported.
 // Used by reduce_all's --baseline.
@@ -24,7 +24,7 @@ enum class Verdict { same, slower, faster, noisy, gone, added };
 struct Compared {
   Subject subject;
   Verdict verdict = Verdict::noisy;
-  std::string remark{};  ///< why it could not be told, if there is more to say than noise
+  std::string remark{};  ///< why it could not be decided, if there is more to say than noise
   std::size_t n_before = 0;
   std::size_t n_now = 0;
   std::size_t n_pairs = 0;
@@ -34,18 +34,18 @@ struct Compared {
   std::optional<core::Interval> ratio_95{};
   double effect = 0.5;                ///< probability that a visit now takes longer than one before
   double p_slower = 1;                ///< that this is chance and nothing is slower than allowed; adjusted for all rows
-  std::optional<double> told_from{};  ///< the ratio from which on a slow-down would have been told
+  std::optional<double> told_from{};  ///< the ratio from which a slow-down would have been detected
 };
 
 struct Comparison {
-  double tolerance = 0;  ///< 0.05: what takes 5 % longer is still the same
-  /// All rows of both sides together, where there are several: instead of visits launches, or rounds of them.
+  double tolerance = 0;  ///< 0.05: up to 5 % longer still counts as the same
+  /// All rows of both sides together, if there are several: the unit is launches, or rounds of them, instead of visits.
   std::optional<Compared> overall{};
-  bool is_by_launch = false;       ///< whether there were enough launches on each side for them to speak for themselves
-  bool is_cut_short = false;       ///< whether the run now ended before all was measured
+  bool is_by_launch = false;       ///< whether each side had enough launches to use them as units
+  bool is_cut_short = false;       ///< whether the run now ended before everything was measured
   std::vector<std::string> files;  ///< of the baseline
   std::size_t n_launches_now = 1;
-  std::vector<std::string> changes;  ///< what else differs
+  std::vector<std::string> changes;  ///< other differences
   std::vector<Compared> rows;
 
   [[nodiscard]] std::size_t count(Verdict verdict) const;
@@ -55,10 +55,10 @@ struct Comparison {
 };
 
 /// Compares launches that are comparable, at least one on each side. Rows are in the order of the first launch now,
-/// then those gone.
+/// then rows that are gone.
 [[nodiscard]] Comparison compare(std::span<const Results> before, std::span<const Results> now, double tolerance);
 
-/// A table, and the verdict in a last line.
+/// A table, with the verdict in the last line.
 [[nodiscard]] std::string to_text(const Comparison& comparison);
 /// The member `comparison` of a result file, as in share/schemas/reduce_all-1.schema.json.
 [[nodiscard]] nlohmann::ordered_json to_json(const Comparison& comparison);
@@ -71,7 +71,7 @@ struct Comparison {
 [[nodiscard]] double percent(double ratio) noexcept;
 /// "ring float32 sum at 8 B, 64 KiB; shm float32 sum at 1 MiB": the rows of a verdict.
 [[nodiscard]] std::string name_rows(const Comparison& comparison, Verdict verdict);
-/// The slower rows of a comparison that is slower; if only all together are, the rows beyond the tolerance.
+/// The slower rows of a comparison that is slower; if only all rows together are slower, those beyond the tolerance.
 [[nodiscard]] std::string name_slower(const Comparison& comparison);
 
 }  // namespace lockstep::report

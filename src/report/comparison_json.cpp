@@ -11,7 +11,7 @@ Json optional_number(const std::optional<double>& value) { return value ? Json(*
 
 Json change_percent(const std::optional<double>& ratio) { return ratio ? Json(percent(*ratio)) : Json(nullptr); }
 
-// How one side compares with the other; what of: see the schema.
+// How one side compares with the other; the schema defines the quantity.
 void add_shift(Json& json, const Compared& row) {
   const auto end = [&](double core::Interval::*which) {
     return row.ratio_95 ? Json(percent((*row.ratio_95).*which)) : Json(nullptr);

@@ -8,7 +8,7 @@
 namespace lockstep::report {
 namespace {
 
-// As an attribute's value or as text. What XML 1.0 cannot hold at all is shown as elsewhere: \x1b.
+// For an attribute's value or text. Shows characters that XML 1.0 cannot contain as \x1b.
 std::string escape(std::string_view text) {
   std::string escaped;
   for (const char c : core::printable(text)) {

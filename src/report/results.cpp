@@ -61,8 +61,8 @@ constexpr const char* again = "measure it again: reduce_all ... --json FILE";
 
 using core::JsonField, core::JsonKind, core::JsonRule;
 
-// Files of before there were GPUs, and those of vectors on the host, have no device; graphs and registered vectors came
-// later.
+// Files from before there were GPUs, and those of vectors on the host, have no device; graphs and registered vectors
+// came later.
 constexpr std::array device_fields{JsonField{"name", core::json_text}, JsonField{"shared"}, JsonField{nccl_version},
                                    JsonField{"register", core::json_text, false}, JsonField{"graph", {}, false}};
 constexpr std::array node_fields{JsonField{"node", core::json_whole}};
@@ -175,8 +175,8 @@ Parsed read_json(std::string_view text, const std::string& name) {
   return json;
 }
 
-// For two objects, the names of differing members: variables of an environment are many and long. Empty for other
-// values.
+// For two objects, returns the names of differing members, because variables of an environment are many and long. Empty
+// for other values.
 std::string name_differing(const std::string& then, const std::string& now) {
   const Parsed before = Parsed::parse(then, nullptr, false), after = Parsed::parse(now, nullptr, false);
   if (!before.is_object() || !after.is_object()) return "";
@@ -189,7 +189,7 @@ std::string name_differing(const std::string& then, const std::string& now) {
   return fmt::format("{} differ", fmt::join(names, ", "));
 }
 
-// A device or a pipe might never end.
+// Reads regular files only, because a device or a pipe might never end.
 std::string read_whole(const std::string& path, std::string_view flag) {
   const auto refuse = [&](std::string_view why) {
     core::fail_usage({.what = fmt::format("cannot read '{}': {}", path, why),

@@ -1,5 +1,5 @@
 // The part of a reduce_all result file that a comparison needs: its conditions, and the visits of every row.
-// Invariant: any file content is a Results or an Error (usage) that names file and key.
+// Invariant: any file content gives a Results or an Error (usage) that names file and key.
 // Used by report/comparison and reduce_all's --baseline.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace lockstep::report {
 
-/// What one row is about.
+/// The subject of one row.
 struct Subject {
   std::string collective;
   bool in_place = false;
@@ -25,7 +25,7 @@ struct Subject {
 };
 
 struct Visit {
-  double time_us = 0;  ///< above 0
+  double time_us = 0;  ///< positive
   std::optional<double> core_round_trip_ns{};
 };
 
@@ -37,7 +37,7 @@ struct Series {
 /// One launch.
 struct Results {
   std::string name;                                        ///< of the file
-  std::vector<std::pair<std::string, std::string>> facts;  ///< of its meta: key and value as text, in fixed order
+  std::vector<std::pair<std::string, std::string>> facts;  ///< of its meta: keys and values as text, in fixed order
   std::vector<Series> series;
   bool is_complete = true;  ///< nothing ended it early
 };
@@ -50,7 +50,7 @@ struct Results {
 /// flags of measurement.
 void require_comparable(const Results& before, const Results& now, std::string_view flag);
 
-/// The other differences, which may explain other times: "mpi_library: Open MPI 4.1.4, now Open MPI 5.0.3".
+/// Returns the other differences, which may explain other times: "mpi_library: Open MPI 4.1.4, now Open MPI 5.0.3".
 [[nodiscard]] std::vector<std::string> name_changes(const Results& before, const Results& now);
 
 }  // namespace lockstep::report

@@ -6,14 +6,14 @@
 namespace lockstep::report {
 namespace {
 
-// A larger factor is another distance. Repeated looks at cores that stay differ by a few percent, and times follow
+// A larger factor means another distance. Repeated looks at cores that stay differ by a few percent, and times follow
 // distances.
 constexpr double another_distance = 1.15;
 constexpr std::size_t least_share_of_rows = 4;  // a quarter
 
 double distance_of(const Placed& placed) { return placed.visit.core_round_trip_ns.value_or(0); }
 
-// The nearest distance of each group, ascending; 0 for visits whose distance is not known.
+// The nearest distance of each group, ascending; 0 for visits whose distance is unknown.
 std::vector<double> find_distances(const std::vector<Placed>& before, const std::vector<Placed>& now) {
   std::vector<double> all;
   for (const auto* side : {&before, &now})

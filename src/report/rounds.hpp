@@ -1,4 +1,4 @@
-// Which visits may be compared with which, and what the visits of one round or launch have in common.
+// Which visits may be compared, and what the visits of one round or launch have in common.
 // Invariant: pure functions; visits are compared only with equal distances between cores.
 // Used by report/comparison.
 #pragma once
@@ -16,7 +16,7 @@ namespace lockstep::report {
 struct Placed {
   Visit visit;
   std::size_t launch = 0;
-  std::size_t round = 0;  ///< goes on from launch to launch
+  std::size_t round = 0;  ///< continues from launch to launch
 };
 
 /// Visits of a row with equal distances between cores.
@@ -25,7 +25,7 @@ struct Peers {
   std::vector<Placed> now;
 };
 
-/// By distance, ascending; those of unknown distance first.
+/// By distance, ascending; unknown distances first.
 [[nodiscard]] std::vector<Peers> split(const std::vector<Placed>& before, const std::vector<Placed>& now);
 
 [[nodiscard]] Stratum times_of(const Peers& peers);

@@ -14,7 +14,7 @@ std::vector<double> convolve(const std::vector<double>& a, const std::vector<dou
   return sum;
 }
 
-// P(U >= u): the sum of independent U, one of each stratum.
+// P(U >= u) for the sum of independent U, one for each stratum.
 std::vector<double> exact_tail(std::span<const Stratum> strata) {
   std::vector<double> probability{1.0};
   for (const Stratum& s : strata)

@@ -1,6 +1,6 @@
 // What a device other than the host does for Buffer and Stream of device.hpp.
-// Invariant: a process uses at most one at a time, because its memory and streams belong to one device; without one the
-// host is the device.
+// Invariant: a process uses at most one at a time, because its memory and streams belong to one device; without one,
+// the host is the device.
 // Used by device.cpp; implemented by device_cuda.cpp and, for tests, by recorder/.
 #pragma once
 
@@ -16,14 +16,14 @@ namespace lockstep::runtime {
 class Mark {
  public:
   virtual ~Mark() = default;
-  /// Returns when it is over.
+  /// Returns when the mark has passed.
   virtual void wait() const = 0;
   [[nodiscard]] virtual bool is_done() const = 0;
-  /// Seconds between two of Queue::mark_time() that have passed.
+  /// Seconds between two marks of Queue::mark_time(), both passed.
   [[nodiscard]] virtual core::Seconds since(const Mark& earlier) const = 0;
 };
 
-/// What Queue::end_recording() gives.
+/// The result of Queue::end_recording().
 class Graph {
  public:
   virtual ~Graph() = default;
@@ -39,12 +39,12 @@ class Queue {
   virtual void fill(void* to, std::byte value, std::size_t n_bytes) = 0;
   [[nodiscard]] virtual std::unique_ptr<Mark> mark() = 0;
   [[nodiscard]] virtual std::unique_ptr<Mark> mark_time() = 0;
-  /// What is enqueued after this call begins after `mark`, which belongs to the same accelerator.
+  /// Operations enqueued after this call begin after `mark`, which belongs to the same accelerator.
   virtual void wait_for(const Mark& mark) = 0;
-  /// Returns when everything enqueued is done.
+  /// Returns when all enqueued operations are done.
   virtual void wait() = 0;
   [[nodiscard]] virtual bool is_done() = 0;
-  /// As Stream has them.
+  /// As in Stream.
   virtual void begin_recording() = 0;
   [[nodiscard]] virtual std::unique_ptr<Graph> end_recording() = 0;
   virtual void replay(const Graph& graph) = 0;
@@ -57,17 +57,17 @@ class Accelerator {
   [[nodiscard]] virtual std::byte* allocate(std::size_t n_bytes, Memory memory) = 0;
   virtual void release(std::byte* data, Memory memory) noexcept = 0;
   [[nodiscard]] virtual std::unique_ptr<Queue> open_queue(Priority priority) = 0;
-  /// Free memory of the device, shared by all processes that use it.
+  /// The free memory of the device, shared by all processes that use it.
   [[nodiscard]] virtual core::Bytes available() = 0;
 };
 
-/// Of any moment that stays the same for this process.
+/// Seconds since a moment that stays the same for this process.
 [[nodiscard]] core::Seconds host_clock();
 
-/// The one in use; null if the host is the device.
+/// Returns the accelerator in use; null if the host is the device.
 [[nodiscard]] Accelerator* accelerator() noexcept;
 
-/// Installs one and returns the previous one, whose buffers and streams must not be used meanwhile.
+/// Installs an accelerator and returns the previous one, whose buffers and streams must not be used meanwhile.
 std::unique_ptr<Accelerator> exchange_accelerator(std::unique_ptr<Accelerator> next) noexcept;
 
 }  // namespace lockstep::runtime

@@ -25,7 +25,7 @@ std::array<char, 64> note_path{};
 
 constexpr const char* note_name = "lockstep-signal";
 
-// In the note, behind the signal.
+// The place in the note, after the signal.
 constexpr off_t place_of_start = sizeof(int);
 constexpr off_t place_of_exit = 2 * sizeof(int);
 

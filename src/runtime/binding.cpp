@@ -1,4 +1,4 @@
-// The member functions of Topology that judge what its places mean for a timing.
+// The member functions of Topology that judge what its placement means for a timing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -110,9 +110,9 @@ PlacementFault shared(const Node& node, const Conflict& conflict) {
 }
 
 std::vector<PlacementFault> faults_of(const Node& node, std::size_t n_threads) {
-  if (node.is_oversubscribed(n_threads)) return {oversubscribed(node, n_threads)};  // no binding can mend that
+  if (node.is_oversubscribed(n_threads)) return {oversubscribed(node, n_threads)};  // no binding can fix that
   std::vector<PlacementFault> faults;
-  const bool needs_to_roam = n_threads > 1;  // from processor to processor, as it has several threads
+  const bool needs_to_roam = n_threads > 1;  // between processors, because it has several threads
   if (!needs_to_roam && node.places.size() > 1 && count_roaming(node) > 0) faults.push_back(roaming(node));
   if (const auto conflict = find_conflict(node)) faults.push_back(shared(node, *conflict));
   return faults;

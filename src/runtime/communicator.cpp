@@ -9,7 +9,7 @@
 namespace lockstep::runtime {
 namespace {
 
-// Above this total, the root receives rank by rank: a tree would hold copies on the way.
+// Above this total, the root receives rank by rank, because a tree would hold copies on the way.
 constexpr std::size_t largest_gather = std::size_t{1} << 20;
 
 /// The channel of a single process: it has no peer, so every message is an error.
@@ -25,7 +25,7 @@ class LoneChannel final : public Channel {
   [[noreturn]] static void fail() { core::fail_system("a process alone has nobody to send to"); }
 };
 
-/// A process that is not one of MPI's.
+/// A process outside MPI.
 class LoneCommunicator final : public Communicator {
  public:
   LoneCommunicator() noexcept : Communicator{0, 1} {}

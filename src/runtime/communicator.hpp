@@ -30,8 +30,8 @@ class Channel {
   virtual void recv(int slot, int from, std::span<std::byte> data) = 0;
   /// Posts a send; `data` must not change until the slot is done.
   virtual void send(int slot, int to, std::span<const std::byte> data) = 0;
-  /// Like send(), for a caller that will block on its receives anyway: the message may have left on return, which is
-  /// faster.
+  /// Like send(), for a caller that will block on its receives anyway: the message may have left when this returns,
+  /// which is faster.
   virtual void send_now(int slot, int to, std::span<const std::byte> data) = 0;
   virtual void wait(int slot) = 0;
   [[nodiscard]] virtual bool test(int slot) = 0;
@@ -57,7 +57,7 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  /// This process alone, without MPI.
+  /// This process as the only rank, without MPI.
   [[nodiscard]] static const Communicator& alone() noexcept;
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
@@ -69,21 +69,21 @@ class Communicator {
   [[nodiscard]] virtual std::unique_ptr<Communicator> duplicate() const = 0;
   /// Collective: ranks with the same `color`, 0 or more, form a new communicator, ordered by `key`, then by rank.
   [[nodiscard]] virtual std::unique_ptr<Communicator> split(int color, int key) const = 0;
-  /// Collective: the ranks that can share memory with this one.
+  /// Collective: forms a group of the ranks that can share memory with this one.
   [[nodiscard]] virtual std::unique_ptr<Communicator> split_shared() const = 0;
 
   /// Collective.
   virtual void barrier() const = 0;
-  /// Collective, like barrier(); returns false if other ranks have not arrived after `patience`, and then no other call
-  /// may follow.
+  /// Collective, like barrier(); returns false if other ranks have not arrived after `patience`. Then no other call may
+  /// follow.
   [[nodiscard]] virtual bool await_all(std::optional<core::Seconds> patience) const = 0;
   /// Collective: broadcasts `data` of `root`; the size is the same everywhere.
   virtual void broadcast(std::span<std::byte> data, int root = 0) const = 0;
   /// Collective: broadcasts a string of any length from `root`.
   [[nodiscard]] std::string broadcast(std::string_view text, int root = 0) const;
-  /// Collective: one equal-sized block per rank, in rank order, at `root`; empty elsewhere.
+  /// Collective: gathers one equal-sized block per rank, in rank order, at `root`; empty elsewhere.
   [[nodiscard]] std::vector<std::byte> gather(std::span<const std::byte> block, int root = 0) const;
-  /// Collective: one string per rank, in rank order, at `root`; empty elsewhere.
+  /// Collective: gathers one string per rank, in rank order, at `root`; empty elsewhere.
   [[nodiscard]] std::vector<std::string> gather(std::string_view text, int root = 0) const;
   /// Collective: returns the maximum over all ranks, on all ranks.
   [[nodiscard]] std::uint8_t highest(std::uint8_t mine) const;
@@ -92,7 +92,7 @@ class Communicator {
 
   /// Collective.
   [[nodiscard]] virtual std::unique_ptr<Channel> open_channel(int n_slots) = 0;
-  /// Collective over ranks that can share memory: `bytes` for each rank, zeroed and placed by its owner. The
+  /// Collective over ranks that can share memory: shares `bytes` for each rank, zeroed and placed by its owner. The
   /// communicator must outlive it. Throws core::Error (system), the same on all ranks.
   [[nodiscard]] virtual std::unique_ptr<SharedSegment> share(std::size_t bytes) = 0;
 
@@ -126,7 +126,7 @@ template <class T>
   return value;
 }
 
-/// Collective: equal-length rows of every rank, concatenated in rank order, at rank 0; empty elsewhere.
+/// Collective: gathers equal-length rows of every rank, concatenated in rank order, at rank 0; empty elsewhere.
 template <class T>
 [[nodiscard]] std::vector<T> gather_values(const Communicator& communicator, std::span<const T> row) {
   static_assert(std::is_trivially_copyable_v<T>);

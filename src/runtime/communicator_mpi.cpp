@@ -19,14 +19,14 @@
 namespace lockstep::runtime {
 namespace {
 
-// MPI 3.1 counts are ints, and some libraries overflow well before: larger data travels in pieces of this many bytes,
+// MPI 3.1 counts are ints, and some libraries overflow well before: larger data travel in pieces of this many bytes,
 // which also keeps every request small.
 constexpr std::size_t largest_message = std::size_t{1} << 30;
 
 // Up to this size a blocking send is faster and, in every MPI we know, does not wait for the receiver.
 constexpr std::size_t largest_eager = 4096;
 
-// Messages of channels have tags above it.
+// Tags of channel messages are greater.
 constexpr int control_tag = 0;
 
 int rank_in(MPI_Comm communicator) {
@@ -194,9 +194,9 @@ std::unique_ptr<Channel> MpiCommunicator::open_channel(int n_slots) {
 
 std::unique_ptr<SharedSegment> MpiCommunicator::share(std::size_t bytes) { return share_on_node(*this, bytes); }
 
-// Yielding to other work may cost a whole time slice, and whoever sleeps is woken: 2 ranks, 16 MiB, other work on
-// both cores take 59 ms yielding, 8 ms sleeping. Among ranks that share cores yielding finds one that has work:
-// 4 ranks on 2 cores, 8 B take 2.5 us yielding, 105 us sleeping.
+// Yielding to other work may cost a whole time slice, but a sleeping rank is woken: 2 ranks, 16 MiB, other work on both
+// cores take 59 ms yielding, 8 ms sleeping. Among ranks that share cores, yielding finds one that has work: 4 ranks on
+// 2 cores, 8 B take 2.5 us yielding, 105 us sleeping.
 void MpiCommunicator::relax(std::uint64_t, bool is_crowded) {
   if (is_crowded)
     sched_yield();

@@ -36,7 +36,7 @@ class MpiCommunicator final : public Communicator {
  public:
   /// Collective: duplicates `parent`, so that our messages never match the caller's.
   [[nodiscard]] static std::unique_ptr<MpiCommunicator> duplicate_of(MPI_Comm parent);
-  /// Takes `owned`.
+  /// Takes ownership of `owned`.
   explicit MpiCommunicator(MPI_Comm owned);
 
   [[nodiscard]] MPI_Comm raw() const noexcept { return handle_.get(); }
@@ -61,7 +61,7 @@ class MpiCommunicator final : public Communicator {
 
   core::UniqueHandle<CommunicatorPolicy> handle_;
   int next_tag_;
-  int largest_tag_ = 32767;  // what the standard promises
+  int largest_tag_ = 32767;  // the standard guarantees it
 };
 
 }  // namespace lockstep::runtime

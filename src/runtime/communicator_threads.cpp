@@ -140,7 +140,7 @@ class ThreadCommunicator final : public Communicator {
 
   std::unique_ptr<SharedSegment> share(std::size_t bytes) override {
     for (const int member : members_)
-      core::require(hub_.node_of(member) == hub_.node_of(world_rank_), "memory is shared by ranks of one node");
+      core::require(hub_.node_of(member) == hub_.node_of(world_rank_), "ranks that share memory are on one node");
     hub_.note_sharing(bytes);
     const auto make = [](Meeting& meeting) {
       meeting.parts = std::make_shared<std::vector<Buffer>>();

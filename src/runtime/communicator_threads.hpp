@@ -19,14 +19,14 @@ struct Traffic {
   std::uint64_t bytes = 0;
   std::uint64_t shared = 0;       ///< bytes of all shared segments
   std::uint64_t read_across = 0;  ///< bytes that ranks read from shared memory written in another socket
-  std::size_t most_read = 0;      ///< the most ranks whose shared memory a single one has read
+  std::size_t most_read = 0;      ///< the greatest number of ranks whose shared memory one rank has read
   std::uint64_t steps = 0;  ///< the longest chain of messages each of which had to arrive before the next was sent
 };
 
 /// Where ranks pretend to run.
 struct ThreadsLayout {
   std::vector<int> nodes;      ///< by rank
-  core::Seconds patience{30};  ///< a rank that waits without result for so long fails
+  core::Seconds patience{30};  ///< a rank that waits in vain for this long fails
   std::vector<int> sockets{};  ///< by rank; none: all in one
 };
 

@@ -21,7 +21,7 @@ std::unique_ptr<Accelerator>& accelerator_in_use() noexcept {
   return in_use;
 }
 
-// Null if there is not enough.
+// Returns null if there is not enough memory.
 std::byte* allocate_pages(std::size_t size) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t pages = size / page + (size % page != 0 ? 1 : 0);
@@ -108,7 +108,7 @@ void Stream::enqueue(const kernel::Operation& operation) {
 }
 
 void Stream::copy_bytes(void* to, const void* from, std::size_t n_to, std::size_t n_from) {
-  core::require(n_to == n_from, "a copy is of as many bytes as its source has");
+  core::require(n_to == n_from, "source and target of a copy have the same size");
   if (n_from == 0) return;
   if (queue_)
     queue_->copy(to, from, n_from);
@@ -160,7 +160,7 @@ void Stream::wait() const {
 bool Stream::is_done() const { return !queue_ || queue_->is_done(); }
 
 void Stream::begin_recording() {
-  core::require(queue_ != nullptr, "what a device does is recorded");
+  core::require(queue_ != nullptr, "only a stream of a device can be recorded");
   queue_->begin_recording();
 }
 
@@ -173,12 +173,12 @@ Recording Stream::end_recording() {
 void Stream::abandon_recording() noexcept {
   try {
     static_cast<void>(queue_->end_recording());
-  } catch (const core::Error&) {  // nothing of it is wanted
+  } catch (const core::Error&) {  // the recording is not used
   }
 }
 
 void Stream::replay(const Recording& recording) {
-  core::require(recording.graph_ != nullptr, "something was recorded");
+  core::require(recording.graph_ != nullptr, "the recording is not empty");
   queue_->replay(*recording.graph_);
 }
 

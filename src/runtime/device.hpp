@@ -1,7 +1,7 @@
-// Memory that a device computes in, and the order in which it computes.
+// Memory in which a device computes, and the order in which it computes.
 // Invariant: memory that only a device may touch is a DeviceSpan, which is not a std::span and never converts to one
 // implicitly.
-// Used by nn/, data/, comm/, parallel/ and the programs. Without an accelerator.hpp in use the host is the device.
+// Used by nn/, data/, comm/, parallel/ and the programs. Without an accelerator.hpp in use, the host is the device.
 #pragma once
 
 #include <cstddef>
@@ -25,17 +25,17 @@ class Queue;
 
 enum class Memory : std::uint8_t {
   host,
-  pinned,  ///< of the host, where a device can read and write it by itself
+  pinned,  ///< of the host, where a device can read and write it directly
   device
 };
 
-/// Priority of a stream on a device with several independent tasks: which one starts first when there is room.
+/// Priority of a stream on a device with several independent tasks: decides which one starts first when there is room.
 enum class Priority : std::uint8_t { usual, first };
 
-/// Whether the device is the host itself, which then may read its memory.
+/// Whether the device is the host itself, so that the host may read its memory.
 [[nodiscard]] bool is_host_the_device() noexcept;
 
-/// Elements in a device's memory; a pair of address and length, as std::span.
+/// Elements in a device's memory; a pair of address and length, like std::span.
 template <class T>
 class DeviceSpan {
  public:
@@ -49,7 +49,7 @@ class DeviceSpan {
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return n_; }
-  /// For the device.
+  /// An address for the device.
   [[nodiscard]] T* data() const noexcept { return data_; }
   [[nodiscard]] DeviceSpan subspan(std::size_t offset, std::size_t n) const noexcept {
     return DeviceSpan{data_ + offset, n};
@@ -109,7 +109,7 @@ class Buffer {
   std::size_t size_ = 0;
 };
 
-/// A moment in a stream that others can wait for. Empty: long past.
+/// A moment in a stream that others can wait for. An empty event has passed.
 class Event {
  public:
   Event() noexcept;
@@ -119,19 +119,19 @@ class Event {
 
   /// Blocks the host until the moment has passed.
   void wait() const;
-  /// Without waiting.
+  /// Returns whether it has passed, without waiting.
   [[nodiscard]] bool is_done() const;
-  /// Seconds between two of Stream::mark_time() that have passed, by the device's clock.
+  /// Seconds between two events of Stream::mark_time(), both passed, by the device's clock.
   [[nodiscard]] core::Seconds since(const Event& earlier) const;
 
  private:
   friend class Stream;
   std::unique_ptr<Mark> mark_;
-  double host_seconds_ = 0;  ///< where the host is the device
+  double host_seconds_ = 0;  ///< used if the host is the device
 };
 
-/// Recorded operations of a stream, for Stream::replay(): one call of the host, however many they are. Must outlive its
-/// replays.
+/// Recorded operations of a stream, for Stream::replay(): one call of the host replays any number of them. Must outlive
+/// its replays.
 class Recording {
  public:
   Recording() noexcept;
@@ -144,8 +144,8 @@ class Recording {
   std::unique_ptr<Graph> graph_;
 };
 
-/// Operations that a device executes one after another; the order of several streams is given only by their events. On
-/// the host an operation is done when it is enqueued. Members throw core::Error (system) if the device refuses.
+/// Operations that a device executes one after another; only events order several streams. On the host an operation is
+/// done when it is enqueued. Members throw core::Error (system) if the device refuses.
 class Stream {
  public:
   /// A stream of the accelerator in use, else of the host.
@@ -155,32 +155,32 @@ class Stream {
   Stream(Stream&&) noexcept;
   Stream& operator=(Stream&&) noexcept;
 
-  /// Copies what it needs of the operation before it returns.
+  /// Copies all that it needs of the operation before it returns.
   void enqueue(const kernel::Operation& operation);
-  /// Copies as many bytes as `from` has. Host memory must be pinned and must not change until the copy is done.
+  /// Copies all bytes of `from`. Host memory must be pinned and must not change until the copy is done.
   void copy(DeviceSpan<std::byte> to, std::span<const std::byte> from);
   void copy(std::span<std::byte> to, DeviceSpan<const std::byte> from);
   void copy(DeviceSpan<std::byte> to, DeviceSpan<const std::byte> from);
   /// Sets every byte.
   void fill(DeviceSpan<std::byte> to, std::byte value);
 
-  /// The end of what is enqueued so far.
+  /// Marks the end of the operations enqueued so far.
   [[nodiscard]] Event mark();
-  /// Likewise, for since(); takes the device longer.
+  /// The same, for since(); takes more time on the device.
   [[nodiscard]] Event mark_time();
-  /// What is enqueued after this call begins after the event.
+  /// Operations enqueued after this call begin after the event.
   void wait_for(const Event& event);
-  /// Returns when everything enqueued is done.
+  /// Returns when all enqueued operations are done.
   void wait() const;
-  /// Without waiting.
+  /// Returns whether all are done, without waiting.
   [[nodiscard]] bool is_done() const;
 
   /// On a device: operations given to this stream, and to others that wait for it, are recorded and not executed.
-  /// Meanwhile the host waits for nothing and allocates nothing, no stream waits for earlier operations, and at the end
-  /// this stream waits for the others.
+  /// During a recording the host waits for nothing and allocates nothing, and no stream waits for earlier operations.
+  /// At the end this stream waits for the others.
   void begin_recording();
   [[nodiscard]] Recording end_recording();
-  /// Both around `enqueue`. If it throws, the recording is dropped and the stream executes operations again.
+  /// Records what `enqueue` enqueues. If it throws, the recording is dropped and the stream executes operations again.
   template <class Enqueue>
   [[nodiscard]] Recording record(const Enqueue& enqueue) {
     begin_recording();

@@ -24,7 +24,8 @@ constexpr std::array allowed_names{"OMP_NUM_THREADS",      "OMP_PROC_BIND",     
                                    "CUDA_VISIBLE_DEVICES", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"};
 constexpr std::array allowed_prefixes{"OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "MPIR_CVAR_", "MPICH_",
                                       "UCX_",      "FI_",       "NCCL_",     "PALS_",      "LOCKSTEP_"};
-/// In upper case. The first line may name secrets, the second is how launchers talk to their processes.
+/// Parts of names, in upper case. Those up to AUTH may be in names of secrets; by the others, launchers talk to their
+/// processes.
 constexpr std::array forbidden_parts{"KEY",    "TOKEN",          "SECRET",        "PASS",         "CRED",
                                      "AUTH",   "OMPI_MCA_ORTE_", "OMPI_MCA_ESS_", "PRECONDITION", "URI",
                                      "TMPDIR", "SPOOL",          "WDIR"};
@@ -86,7 +87,7 @@ std::string read_mpi_thread_level() {
   }
 }
 
-/// Collective: the host of each node's first rank, in node order; at rank 0.
+/// Collective: returns the host of each node's first rank, in node order, at rank 0.
 std::vector<std::string> gather_hosts(const Communicator& world) {
   const bool is_first_on_node = world.split_shared()->rank() == 0;
   std::vector<std::string> hosts = world.gather(is_first_on_node ? host_name() : std::string{});

@@ -1,4 +1,4 @@
-// The fingerprint of a run: what a reader needs to judge or repeat a number.
+// The fingerprint of a run: what a reader needs to judge or repeat a measurement.
 // Invariant: environment variables come from an allow-list; nothing else of the environment is recorded.
 // Used by every result file.
 #pragma once
@@ -22,7 +22,7 @@ struct Environment {
   std::string mpi_thread_level;
   std::string cpu_model;
   std::string instruction_set;  ///< the widest that our own loops use here: "plain", "avx2" or "avx512"
-  std::string governor;         ///< frequency governor of processor 0; "unknown" where there is none
+  std::string governor;         ///< frequency governor of processor 0; "unknown" if there is none
   std::string kernel;
   std::string transparent_huge_pages;
   long page_bytes = 0;
@@ -33,12 +33,12 @@ struct Environment {
 /// Whether the allow-list has this environment variable: settings of MPI, network and batch system, never a secret.
 [[nodiscard]] bool is_recordable(std::string_view variable);
 
-/// The MPI library's full description of itself: name, version, and for some the build. Needs no session.
+/// The MPI library's full description of itself: name, version, and for some libraries the build. Needs no session.
 [[nodiscard]] std::string mpi_library_text();
 
-/// This rank's own facts, without hosts, which Topology::hosts() has.
+/// Reads this rank's own facts, without hosts, which Topology::hosts() has.
 [[nodiscard]] Environment read_environment();
-/// Collective: each rank's own facts; the hosts of all at rank 0, none elsewhere.
+/// Collective: reads each rank's own facts, and at rank 0 the hosts of all ranks.
 [[nodiscard]] Environment read_environment(const Communicator& world);
 
 }  // namespace lockstep::runtime

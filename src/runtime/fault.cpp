@@ -24,8 +24,8 @@ namespace lockstep::runtime {
 struct FaultKind {
   enum class Does { signal, late, io, flip, delay, wrong, move };
   std::string_view name;
-  std::string_view arguments;  ///< as --help and messages have them
-  unsigned takers;             ///< of FaultTaker
+  std::string_view arguments;  ///< as shown by --help and messages
+  unsigned takers;             ///< bits of FaultTaker
   Does does;
   int signal;
   std::string_view summary;
@@ -58,7 +58,7 @@ constexpr std::array<FaultKind, 13> kinds{{
     {"move", "LOOKS", of_reduce_all, Does::move, 0, "(no rank) cores appear to move every LOOKS measurements"},
 }};
 
-/// Places and who gets to them. Those with numbers of their own have a `unit`: elsewhere N counts the times.
+/// Places of faults, and which programs reach them. Places with numbers have a `unit`; elsewhere N counts the times.
 struct FaultPlace {
   std::string_view name;
   unsigned takers;
@@ -154,7 +154,7 @@ void Reader::take_place(Fault& fault) {
   if (std::ranges::find(names, fault.place) == names.end()) core::fail_unknown("phase", fault.place, "--inject", names);
 }
 
-/// N or `each`. `may_be_last`: otherwise another argument follows, so the last word is that one.
+/// Reads N or `each`. Unless `may_be_last`, another argument follows, so the last word is that argument.
 void Reader::take_count(Fault& fault, bool may_be_last) {
   if (!has_more() || (!may_be_last && next_ + 1 == words_.size())) return;
   if (words_[next_] == "each") {
@@ -279,8 +279,7 @@ void Drill::require_steps(std::uint64_t n_steps) const {
   }
 }
 
-/// Whether this time is the requested one. Phases with numbered places also have a begin, which is not a place of its
-/// own.
+/// Whether the fault is due now. Phases with numbered places also have a begin, which is not a place of its own.
 bool Drill::is_due(Armed& armed, std::uint64_t number) noexcept {
   const Fault& fault = armed.fault;
   const auto place = std::ranges::find(places, fault.place, &FaultPlace::name);
@@ -300,7 +299,7 @@ void Drill::strike(std::string_view place, std::uint64_t number) {
     if (does == Does::late)
       std::this_thread::sleep_for(std::chrono::duration<double>{fault.time.value});
     else
-      kill(getpid(), fault.kind->signal);  // of the process: threads that write take no signals
+      kill(getpid(), fault.kind->signal);  // to the process: threads that write take no signals
   }
 }
 

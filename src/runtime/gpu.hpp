@@ -14,15 +14,14 @@ namespace lockstep::runtime {
 
 struct Gpu {
   std::string name;  ///< "NVIDIA H200"
-  std::string
-      uuid;         ///< "GPU-8f6d...", as nvidia-smi has it: the same whatever CUDA_VISIBLE_DEVICES makes of its number
-  std::string pci;  ///< "0000:1b:00.0"
+  std::string uuid;  ///< "GPU-8f6d...", as in nvidia-smi: the same for any CUDA_VISIBLE_DEVICES
+  std::string pci;   ///< "0000:1b:00.0"
   core::Bytes memory{};
-  core::Bytes cache{};   ///< of the second level, which all its multiprocessors share
-  int architecture = 0;  ///< 90 of sm_90
+  core::Bytes cache{};   ///< of the second level, shared by all multiprocessors
+  int architecture = 0;  ///< 90 for sm_90
   int n_multiprocessors = 0;
-  std::vector<int> processors{};  ///< logical ones of the host that are near it (OS indices); none if nobody can tell
-  bool has_switches = false;      ///< NVSwitches that send to several GPUs and add up (multicast), as the driver says
+  std::vector<int> processors{};  ///< logical processors of the host near it (OS indices); none if unknown
+  bool has_switches = false;      ///< NVSwitches that can multicast and add up, as the driver reports
 
   /// Whether it multiplies matrices in bf16, as GPUs since the A100 do.
   [[nodiscard]] bool has_bf16() const noexcept { return architecture >= 80; }
@@ -31,13 +30,14 @@ struct Gpu {
 struct GpuSurvey {
   std::vector<Gpu> gpus{};  ///< by their number in this process
   std::string obstacle{};   ///< why there are none: "no NVIDIA driver (libcuda.so.1) on this machine"
-  std::string fix{};        ///< what would help, if anything is known to
-  std::string driver{};     ///< the newest CUDA it serves: "13.0"; empty without a driver
-  std::string toolkit{};    ///< the CUDA this program is built with; empty if without
+  std::string fix{};        ///< what would help, if known
+  std::string driver{};     ///< the newest CUDA it supports: "13.0"; empty without a driver
+  std::string toolkit{};    ///< the CUDA this program is built with; empty without CUDA
 };
 [[nodiscard]] GpuSurvey survey_gpus();
 
-/// The GPU of that number in the survey, for exchange_accelerator(). Throws core::Error (system) if it cannot be used.
+/// Opens the GPU of that number in the survey, for exchange_accelerator(). Throws core::Error (system) if it cannot be
+/// used.
 [[nodiscard]] std::unique_ptr<Accelerator> open_gpu(int number);
 
 }  // namespace lockstep::runtime

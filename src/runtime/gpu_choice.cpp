@@ -36,7 +36,7 @@ std::vector<std::string> gather_everywhere(const Communicator& world, const std:
   return words;
 }
 
-// Which GPUs a rank sees, followed by its nearness to each.
+// Describes which GPUs a rank sees, followed by its nearness to each.
 std::string describe_sight(const std::vector<Gpu>& gpus, const Place& me) {
   std::string uuids, nearness;
   for (const Gpu& gpu : gpus) {
@@ -51,7 +51,7 @@ struct Assigned {
   std::vector<int> far{};
 };
 
-// Ranks of a node that see the same GPUs form a group; if a launcher shows each rank another GPU, each is a group.
+// Ranks of a node that see the same GPUs form a group; if a launcher shows each rank a different GPU, each is a group.
 Assigned assign(const std::vector<std::string>& sights, const Topology& topology, int rank) {
   constexpr std::size_t n_digits = 16;
   std::map<std::pair<int, std::string>, std::vector<std::size_t>> groups;
@@ -71,8 +71,8 @@ Assigned assign(const std::vector<std::string>& sights, const Topology& topology
   return result;
 }
 
-// A sentence about two ranks with the same GPU; empty if there are none. Parts of one GPU (MIG) have their own UUIDs
-// but its `slots`, and NCCL treats them as the same GPU.
+// Returns a sentence about two ranks with the same GPU; empty if there are none. Parts of one GPU (MIG) have their own
+// UUIDs but the same entry in `slots`, and NCCL treats them as the same GPU.
 std::string find_shared(const std::vector<std::string>& uuids, const std::vector<std::string>& slots) {
   for (std::size_t rank = 0; rank < uuids.size(); ++rank)
     for (std::size_t before = 0; before < rank; ++before)

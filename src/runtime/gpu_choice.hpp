@@ -1,4 +1,4 @@
-// Which device each rank computes on: the host, or one of the GPUs that its process sees.
+// The device of each rank: the host, or one of the GPUs that its process sees.
 // Invariant: all ranks have the same kind; no two ranks share a GPU unless --share-gpu is given.
 // Used by the programs, for --device and --share-gpu.
 #pragma once
@@ -27,37 +27,37 @@ struct DeviceRequest {
 
 struct DeviceChoice {
   int number = -1;                  ///< of the GPU in this process's survey; -1: the host
-  Gpu gpu{};                        ///< that one
+  Gpu gpu{};                        ///< the GPU of that number
   int n_sharing = 1;                ///< ranks that have this GPU
-  bool is_shared = false;           ///< some GPU has several ranks
-  bool has_hosts_for_nccl = false;  ///< then NCCL_HOSTID is another word for each of all ranks
-  bool all_have_switches = false;   ///< Gpu::has_switches of every rank's
-  bool all_have_bf16 = false;       ///< Gpu::has_bf16() of every rank's
-  std::string why_not{};            ///< with `automatic`, why it is the host; empty if this program knows of no GPUs
-  std::string driver{};             ///< as GpuSurvey has them
+  bool is_shared = false;           ///< some GPU serves several ranks
+  bool has_hosts_for_nccl = false;  ///< NCCL_HOSTID differs on all ranks
+  bool all_have_switches = false;   ///< Gpu::has_switches of all ranks' GPUs
+  bool all_have_bf16 = false;       ///< Gpu::has_bf16() of all ranks' GPUs
+  std::string why_not{};            ///< why `automatic` chose the host; empty if this program knows no GPUs
+  std::string driver{};             ///< as in GpuSurvey
   std::string toolkit{};
-  std::vector<std::string> all{};  ///< of each rank: its GPU's UUID; none if it is the host
+  std::vector<std::string> all{};  ///< the UUID of each rank's GPU; none for the host
   std::vector<int> far{};          ///< ranks none of whose processors is near their GPU
 
   [[nodiscard]] bool is_host() const noexcept { return number < 0; }
 };
 
-/// For ranks that see the same GPUs, in their order: which GPU each gets. `nearness` has a word per rank with a
+/// Assigns a GPU to each of the ranks that see the same GPUs, in rank order. `nearness` has a word per rank with a
 /// character per GPU: '1' if a processor of the rank is near it, or if that is unknown. A rank gets a near GPU if one
-/// is left, ranks with the fewest near ones first; the others get the rest in turn. With more ranks than GPUs the
-/// assignment starts again.
+/// is left, and ranks with the fewest near ones come first; the others get the rest in turn. With more ranks than GPUs
+/// the assignment starts again.
 [[nodiscard]] std::vector<int> assign_gpus(const std::vector<std::string>& nearness);
 
-/// Collective. Throws core::Error (usage), the same on all ranks, if cuda is asked for and some rank has no GPU, or not
-/// one of its own.
+/// Collective. Throws core::Error (usage), the same on all ranks, if cuda is requested and some rank has no GPU, or no
+/// GPU of its own.
 [[nodiscard]] DeviceChoice choose_device(const Communicator& world, const Topology& topology,
                                          const DeviceRequest& request);
 
 /// At rank 0: a warning that ranks run far from their GPU, with a fix; empty if none do.
 [[nodiscard]] std::string warning_of_far_gpus(const DeviceChoice& choice, const Topology& topology);
 
-/// Keeps the accelerator of a choice in use while it lives; nothing for the host. Buffers and streams must not outlive
-/// it.
+/// Keeps the accelerator of a choice in use while it lives; does nothing for the host. Buffers and streams must not
+/// outlive it.
 class UseDevice {
  public:
   explicit UseDevice(const DeviceChoice& choice);

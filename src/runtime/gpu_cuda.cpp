@@ -21,14 +21,14 @@ void check(cudaError_t status, std::string_view what) {
     core::fail_system(fmt::format("{}: {} ({})", what, cudaGetErrorString(status), cudaGetErrorName(status)));
 }
 
-// What asking without waiting gave.
+// Interprets the result of a query that does not wait.
 bool is_over(cudaError_t status) {
   if (status == cudaErrorNotReady) return false;
   check(status, "waiting for the GPU");
   return true;
 }
 
-// 13000 is 13.0; 0: there is none.
+// 13000 means 13.0; 0: none.
 std::string version_text(int version) {
   return version == 0 ? std::string{} : fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
@@ -42,7 +42,7 @@ std::string uuid_text(const cudaUUID_t& uuid) {
   return text;
 }
 
-// As Linux has it; containers may hide it.
+// Reads it from Linux; containers may hide it.
 std::vector<int> read_processors_near(const std::string& pci) {
   std::ifstream file{fmt::format("/sys/bus/pci/devices/{}/local_cpulist", pci)};
   std::string list;
@@ -51,7 +51,7 @@ std::vector<int> read_processors_near(const std::string& pci) {
 }
 
 #if CUDART_VERSION >= 12010
-// The runtime has no function for it, and this program is not linked with the driver.
+// The runtime has no function for this, and this program is not linked with the driver.
 template <class Function>
 Function driver_function(const char* name) {
   void* function = nullptr;
@@ -94,10 +94,10 @@ Gpu describe(int number) {
           .has_switches = has_switches(number)};
 }
 
-// Whether this program could be built for it: the oldest supported toolkit is 12.0.
+// Whether a program can be built for this driver: the oldest supported toolkit is 12.0.
 bool is_of_use(int driver) { return driver >= 12000; }
 
-// What hides the GPUs if it is empty or names numbers that do not exist; its value comes from the user.
+// The variable that hides the GPUs if it is empty or names numbers that do not exist; its value comes from the user.
 std::string visible_devices() {
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   return visible == nullptr ? "" : fmt::format(", with CUDA_VISIBLE_DEVICES='{}'", core::printable(visible));
@@ -152,7 +152,7 @@ struct GraphExecPolicy {
   static void destroy(Raw raw) noexcept { cudaGraphExecDestroy(raw); }
 };
 
-// Kernels keep the priority of the stream that they were recorded in.
+// Kernels keep the priority of the stream in which they were recorded.
 class CudaGraph final : public Graph {
  public:
   explicit CudaGraph(cudaGraph_t of) {
@@ -189,7 +189,7 @@ class CudaMark final : public Mark {
 
 class CudaQueue final : public Queue {
  public:
-  // Not ordered by the default stream, which nobody uses.
+  // The default stream does not order it, because nothing uses that stream.
   explicit CudaQueue(Priority priority) {
     int usual = 0, first = 0;
     check(cudaDeviceGetStreamPriorityRange(&usual, &first), "asking for priorities");
@@ -200,7 +200,7 @@ class CudaQueue final : public Queue {
   }
 
   void enqueue(const kernel::Operation& operation) override {
-    core::require(operation.on_cuda != nullptr, "a kernel for a GPU is compiled by nvcc");
+    core::require(operation.on_cuda != nullptr, "the kernel was compiled by nvcc");
     check(static_cast<cudaError_t>(operation.on_cuda(operation.body.data(), operation.grid, stream_.get())),
           operation.name);
   }
@@ -217,7 +217,7 @@ class CudaQueue final : public Queue {
   }
   void wait() override { check(cudaStreamSynchronize(stream_.get()), "waiting for the GPU"); }
   bool is_done() override { return is_over(cudaStreamQuery(stream_.get())); }
-  // What other threads ask of CUDA meanwhile is theirs.
+  // Calls of CUDA by other threads are allowed meanwhile.
   void begin_recording() override {
     check(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal), "recording");
   }
@@ -249,7 +249,7 @@ class CudaDevice final : public Accelerator {
     } else {
       check(cudaMemset(data, 0, n_bytes), "setting memory");
       check(cudaStreamSynchronize(cudaStreamLegacy),
-            "setting memory");  // it returns before, and our streams do not wait
+            "setting memory");  // it returns early, and our streams do not wait
     }
     return static_cast<std::byte*>(data);
   }

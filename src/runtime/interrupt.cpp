@@ -26,12 +26,12 @@ std::atomic<const char*> announcement{nullptr};
 static_assert(std::atomic<double>::is_always_lock_free && std::atomic<const char*>::is_always_lock_free &&
               std::atomic<int>::is_always_lock_free);
 
-/// Launchers, guards and terminals may all pass on the same signal: repeats within a second count as one.
+/// Launchers, guards and terminals may all pass on the same signal, so repeats within a second count as one.
 constexpr double same_signal_s = 1;
 
 /// Weakest first: SIGUSR1 may stand for another signal that a rank elsewhere does not know, and launchers turn others
-/// into SIGTERM. `may_be_ignored`: if it is ignored at the start it stays so, as with nohup or a background command of
-/// a shell. Batch systems and --nproc send the others.
+/// into SIGTERM. `may_be_ignored`: a signal that is ignored at the start stays ignored, as with nohup or a background
+/// command of a shell. Batch systems and --nproc send the others.
 struct Asking {
   int signal;
   std::string_view name;
@@ -48,9 +48,9 @@ void remember(int signal) {
   const double now_s = signal_clock.load()->now().value;
   if (pending == 0) {
     const int told = signal == SIGUSR1 || signal == SIGTERM ? told_signal() : 0;
-    pending_since_s = now_s;  // first, as another thread may get the same signal in between
+    pending_since_s = now_s;  // first, because another thread may get the same signal in between
     pending = told != 0 ? told : signal;
-    // A launcher that ends a failed job sends SIGTERM and waits for nothing.
+    // A launcher that ends a failed job sends SIGTERM and does not wait.
     const char* const text = announcement;
     if (text != nullptr && (signal == SIGINT || signal == SIGUSR1))
       static_cast<void>(!write(STDERR_FILENO, text, std::strlen(text)));

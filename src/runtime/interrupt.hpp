@@ -1,8 +1,8 @@
 // Ctrl-C, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 as a flag that long work checks.
-// Invariant: the first signal only sets the flag, and prints a text if one is set; another one, a second later or more,
-// ends the process as if no handler were installed. Handlers run on a stack of their own, because code generated at run
-// time may keep data where the stack pointer points: single-precision matrix products of oneDNN before 3.11.2 do, in
-// heap memory (its issue 4845).
+// Invariant: the first signal only sets the flag, and prints a text if one is set; another one, at least a second
+// later, ends the process as if no handler were installed. Handlers run on a stack of their own, because code generated
+// at run time may keep data where the stack pointer points: single-precision matrix products of oneDNN before 3.11.2
+// do, in heap memory (its issue 4845).
 // Used by both programs and by nn/host, which starts threads for such code.
 #pragma once
 
@@ -25,7 +25,7 @@ void catch_interrupts(const core::Clock& clock = core::real_clock()) noexcept;
 /// SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2, without SIGINT and SIGHUP where this process ignores them.
 [[nodiscard]] sigset_t asking_signals() noexcept;
 
-/// Names of one of these: "SIGTERM", and "signal 15 (SIGTERM)".
+/// Returns the name of one of these: "SIGTERM", and "signal 15 (SIGTERM)".
 [[nodiscard]] std::string_view signal_name(int signal) noexcept;
 [[nodiscard]] std::string describe_signal(int signal);
 
@@ -57,11 +57,11 @@ class HoldRepeats {
 /// while the process is busy. `text` is never freed.
 void announce_interrupt(const char* text) noexcept;
 
-/// The signal that this process received, or 0.
+/// Returns the signal that this process received, or 0.
 [[nodiscard]] int pending_interrupt() noexcept;
 
-/// Collective: the signal that any rank received, with `mine` for this one; the same on all ranks; 0 if none. Of
-/// several, SIGINT wins, and SIGTERM loses to all but SIGUSR1.
+/// Collective: returns the signal that any rank received, with `mine` for this one; the same on all ranks; 0 if none.
+/// Of several signals, SIGINT wins, and SIGTERM loses to all but SIGUSR1.
 [[nodiscard]] int agree_on_interrupt(const Communicator& world, int mine = pending_interrupt());
 
 }  // namespace lockstep::runtime

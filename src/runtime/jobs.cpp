@@ -22,7 +22,7 @@ core::Descriptor open_output(const std::string& path) {
   return file;
 }
 
-/// In its own process group it gets no Ctrl-C from the terminal, so that the signal is passed on exactly once.
+/// The job has its own process group, so it gets no Ctrl-C from the terminal, and the signal is passed on exactly once.
 [[noreturn]] void become_job(char* const* command, pid_t parent, int out, int err, const sigset_t& signals) {
   std::signal(SIGPIPE, SIG_DFL);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -45,7 +45,7 @@ Jobs::Jobs() {
   sigprocmask(SIG_BLOCK, &held_, &before_);
 }
 
-// A signal that has come is answered, at least by the exit code.
+// Answers a signal that has come, at least by the exit code.
 Jobs::~Jobs() {
   constexpr std::timespec none{};
   while (sigtimedwait(&held_, nullptr, &none) > 0) continue;

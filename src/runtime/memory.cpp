@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
-/// The number behind `key` in a file of lines "key number ...".
+/// Returns the number after `key` in a file of lines "key number ...".
 std::optional<std::uint64_t> read_number(const fs::path& path, std::string_view key) {
   std::ifstream file{path};
   std::string word, rest;
@@ -29,7 +29,7 @@ std::optional<std::uint64_t> read_number(const fs::path& path, std::string_view 
   return std::nullopt;
 }
 
-/// A file with one number; nothing if it is absent or says "max".
+/// Reads a file with one number; returns nothing if it is absent or says "max".
 std::optional<std::uint64_t> read_number(const fs::path& path) {
   std::ifstream file{path};
   std::uint64_t value = 0;
@@ -37,8 +37,8 @@ std::optional<std::uint64_t> read_number(const fs::path& path) {
   return std::nullopt;
 }
 
-/// From `group` up to the root of the hierarchy mounted at `mount`. A container may see a path in /proc/self/cgroup
-/// that does not exist below its mount; its own limit is then found at the root.
+/// Returns the minimum from `group` up to the root of the hierarchy mounted at `mount`. A container may see a path in
+/// /proc/self/cgroup that does not exist below its mount; its own limit is then at the root.
 std::uint64_t least_left(const fs::path& mount, fs::path group) {
   std::uint64_t least = unlimited;
   for (;; group = group.parent_path()) {
@@ -47,7 +47,7 @@ std::uint64_t least_left(const fs::path& mount, fs::path group) {
   }
 }
 
-/// Of this process's control group, version 1 or 2; the largest number if there is no limit.
+/// Returns what this process's control group may still use, version 1 or 2; the largest number if there is no limit.
 std::uint64_t left_in_own_cgroup() {
   std::uint64_t least = unlimited;
   std::ifstream file{"/proc/self/cgroup"};
@@ -65,7 +65,7 @@ std::uint64_t left_in_own_cgroup() {
   return least;
 }
 
-/// `key`: of /proc/self/status, what counts against the limit, in KiB.
+/// `key` names the number in /proc/self/status that counts against the limit, in KiB.
 std::uint64_t left_of_limit(decltype(RLIMIT_AS) resource, std::string_view key) {
   rlimit limit{};
   if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return unlimited;
@@ -81,7 +81,7 @@ std::optional<std::uint64_t> left_in_cgroup(const fs::path& folder) {
   if (!limit) return std::nullopt;
   const std::uint64_t used =
       read_number(folder / (is_first_version ? "memory.usage_in_bytes" : "memory.current")).value_or(0);
-  std::uint64_t droppable = 0;  // pages of files, and what the kernel knows of them
+  std::uint64_t droppable = 0;  // pages of files, and the kernel's records of them
   for (const char* const key : {"active_file", "inactive_file"})
     droppable += read_number(folder / "memory.stat", (is_first_version ? "total_" : "") + std::string{key}).value_or(0);
   if (!is_first_version) droppable += read_number(folder / "memory.stat", "slab_reclaimable").value_or(0);

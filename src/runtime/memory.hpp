@@ -1,4 +1,4 @@
-// The memory available to this process: of its node, its control group, and its own limits.
+// The memory available to this process: on its node, in its control group, and within its own limits.
 // Invariant: reads what the system reports now; allocates nothing.
 // Used by the programs before they allocate, and by data/load/loader.
 #pragma once
@@ -15,14 +15,14 @@ namespace lockstep::runtime {
 /// less); 0 if unknown.
 [[nodiscard]] core::Bytes available_memory();
 
-/// What the control group of this folder, version 1 or 2, may still use: its limit minus what it holds and cannot drop.
-/// Nothing if it has no limit.
+/// Returns what the control group of this folder, version 1 or 2, may still use: its limit minus what it holds and
+/// cannot drop. Returns nothing if it has no limit.
 [[nodiscard]] std::optional<std::uint64_t> left_in_cgroup(const std::filesystem::path& folder);
 
-/// What the limits of this process leave it (ulimit -v, ulimit -d); the largest number if there is none.
+/// What the limits of this process (ulimit -v, ulimit -d) leave; the largest number if there is none.
 struct LimitsLeft {
-  std::uint64_t address_space = 0;  ///< of all it maps, memory shared with others too
-  std::uint64_t data = 0;           ///< of what it does not share
+  std::uint64_t address_space = 0;  ///< of all mappings, including memory shared with others
+  std::uint64_t data = 0;           ///< of memory that it does not share
 };
 [[nodiscard]] LimitsLeft limits_left();
 

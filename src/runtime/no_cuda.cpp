@@ -1,4 +1,4 @@
-// A build without CUDA: there is no GPU for it.
+// A build without CUDA can use no GPU.
 #include "core/error.hpp"
 #include "runtime/gpu.hpp"
 

@@ -34,9 +34,9 @@ namespace {
 
 constexpr const char* segments_folder = "/dev/shm";
 constexpr std::string_view name_begin = "lockstep-";
-constexpr std::size_t n_random_digits = 24;  // of a name; a board has fewer
+constexpr std::size_t n_random_digits = 24;  // in a name; a board has fewer
 
-/// The process in the name of a segment; 0: it is another name.
+/// Returns the process in the name of a segment; 0 if the name is another one.
 pid_t creator_in(std::string_view name) {
   if (!name.starts_with(name_begin)) return 0;
   name.remove_prefix(name_begin.size());
@@ -83,13 +83,13 @@ Layout plan_layout(const Communicator& node, std::size_t bytes) {
   sizes.resize(static_cast<std::size_t>(node.n_ranks()));
   node.broadcast(std::as_writable_bytes(std::span{sizes}));
   Layout layout{{0}};
-  // Nobody's part is empty: it would have no address.
+  // Every part gets memory, because an empty one would have no address.
   for (const std::size_t size : sizes)
     layout.begins.push_back(layout.begins.back() + std::max<std::size_t>(1, (size + page - 1) / page) * page);
   return layout;
 }
 
-// Collective: the failure of the lowest rank that has one.
+// Collective: returns the failure of the lowest rank that has one.
 Failure agree(const Communicator& node, Failure mine) {
   mine.rank = node.rank();
   const auto all = gather_values<Failure>(node, std::span<const Failure>{&mine, 1});
@@ -117,10 +117,10 @@ std::string describe_room() {
       core::SourceLocation::current()};
 }
 
-// At a time, with a look at signals in between.
+// The most that is reserved at once; between reservations, signals are checked.
 constexpr std::size_t largest_reservation = std::size_t{1} << 30;
 
-// Older kernels interrupt a reservation for any signal that comes meanwhile, and it starts again.
+// Older kernels interrupt a reservation for any signal, and then it starts again.
 int reserve(int file, std::size_t begin, std::size_t size) {
   sigset_t all, before;
   sigfillset(&all);
@@ -144,7 +144,7 @@ class NodeSegment final : public SharedSegment {
     if (!file) file = core::Descriptor{::open(path.data(), O_RDWR | O_CLOEXEC | O_NOFOLLOW)};
     if (!file) mine = {Failure::Step::open, errno};
     const Failure unopened = agree(node, mine);
-    if (node.rank() == 0) ::unlink(path.data());  // while it has no page yet: who is killed from here on leaves nothing
+    if (node.rank() == 0) ::unlink(path.data());  // before it has a page: a process killed from here on leaves nothing
     if (unopened.step != Failure::Step::none) fail(unopened, layout_.total(), node.n_ranks(), room);
     if (const Failure first = agree(node, reserve_and_map(node, file.get())); first.step != Failure::Step::none) {
       unmap();
@@ -164,7 +164,7 @@ class NodeSegment final : public SharedSegment {
   }
 
  private:
-  // A name that nobody can know in advance.
+  // Chooses a name that nobody can predict.
   Failure create(std::array<char, 64>& path, core::Descriptor& file) const {
     remove_abandoned_segments(segments_folder);
     std::random_device random;
@@ -222,7 +222,7 @@ void remove_abandoned_segments(const std::string& folder) noexcept try {
   for (std::filesystem::directory_iterator entry{folder, error}, end; !error && entry != end; entry.increment(error))
     if (is_abandoned(entry->path())) ::unlink(entry->path().c_str());
 } catch (const std::exception&) {
-  // They cost memory, but no run.
+  // Leftovers cost memory, but do not fail a run.
 }
 
 std::unique_ptr<SharedSegment> share_on_node(const Communicator& node, std::size_t bytes) {

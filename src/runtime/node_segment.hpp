@@ -12,13 +12,13 @@
 
 namespace lockstep::runtime {
 
-/// Collective over ranks of one node: `bytes` for each rank. Not an MPI window: if one rank cannot allocate its part of
-/// a window, some MPI libraries let the others wait forever (Open MPI 4.1.4). Throws core::Error (system).
+/// Collective over ranks of one node: shares `bytes` for each rank. Not an MPI window: if one rank cannot allocate its
+/// part of a window, some MPI libraries let the others wait forever (Open MPI 4.1.4). Throws core::Error (system).
 [[nodiscard]] std::unique_ptr<SharedSegment> share_on_node(const Communicator& node, std::size_t bytes);
 
-/// Removes from `folder` what processes of this user have left that were killed between creating a segment and
-/// unlinking it: files with the name of a segment of a process that is gone. Younger ones than a minute stay: the
-/// process may be one of another container that shares the folder.
+/// Removes from `folder` the segments of this user's processes that were killed between creating and unlinking them:
+/// files named after a process that is gone. Files younger than a minute stay, because their process may run in another
+/// container that shares the folder.
 void remove_abandoned_segments(const std::string& folder) noexcept;
 
 }  // namespace lockstep::runtime

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t most_bytes = std::size_t{1} << 20;
 
-/// 0: it could not be started.
+/// Returns 0 if it could not be started.
 pid_t start(const std::vector<std::string>& command, int out) {
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
@@ -33,7 +33,7 @@ pid_t start(const std::vector<std::string>& command, int out) {
   posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);  // the terminal's Ctrl-C is not for it
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);  // the terminal's Ctrl-C must not reach it
   pid_t child = 0;
   const int error = posix_spawnp(&child, words[0], &files, &attributes, words.data(), environ);
   posix_spawnattr_destroy(&attributes);
@@ -41,7 +41,7 @@ pid_t start(const std::vector<std::string>& command, int out) {
   return error == 0 ? child : 0;
 }
 
-/// Reads until the end; false if that does not come in time, or the output is too long.
+/// Reads until the end; returns false if the end does not come in time, or the output is too long.
 bool read_all(int from, core::Seconds limit, std::string& text) {
   const core::Stopwatch watch;
   std::array<char, 4096> part{};
@@ -74,7 +74,7 @@ std::optional<std::string> output_of(const std::vector<std::string>& command, co
   std::string text;
   bool is_in_time = read_all(from.get(), limit, text);
   int status = 0;
-  while (is_in_time && waitpid(child, &status, WNOHANG) == 0) {  // it may have closed its stdout, and live on
+  while (is_in_time && waitpid(child, &status, WNOHANG) == 0) {  // it may have closed its stdout and still run
     is_in_time = watch.elapsed() <= limit;
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }

@@ -1,5 +1,5 @@
-// The output of another program, for questions to the system that have no other interface.
-// Invariant: no process is left, and nothing of this one is copied, as MPI's memory must not be.
+// The output of another program, for queries of the system that have no other interface.
+// Invariant: leaves no process, and copies nothing of this one, because MPI's memory must not be copied.
 // Used by `lockstep train`, which asks batch systems when its job ends.
 #pragma once
 

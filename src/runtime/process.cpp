@@ -22,7 +22,7 @@ struct Living {
   char state;
 };
 
-/// All of this node that have not ended.
+/// All processes of this node that have not ended.
 std::vector<Living> read_living() {
   std::vector<Living> all;
   std::error_code error;

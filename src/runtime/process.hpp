@@ -17,18 +17,18 @@ namespace lockstep::runtime {
 struct ProcessStatus {
   char state = '?';  ///< 'R', 'S', 'D', 'T' (stopped), 't' (traced), 'Z' (ended, not yet collected), ...
   pid_t parent = 0;
-  std::uint64_t start_time = 0;  ///< clock ticks since boot; with the pid it names a process for good
+  std::uint64_t start_time = 0;  ///< clock ticks since boot; with the pid it identifies a process uniquely
 };
 
 [[nodiscard]] std::optional<ProcessStatus> read_process(pid_t pid);
 
-/// Stopped by a signal or a debugger.
+/// Whether a signal or a debugger has stopped it.
 [[nodiscard]] constexpr bool is_standing_still(char state) noexcept { return state == 'T' || state == 't'; }
 
 /// Whether `variable` was in the environment the process was started with; false if that cannot be read.
 [[nodiscard]] bool was_started_with(pid_t pid, std::string_view variable);
 
-/// "mpirun", of 15 characters at most; empty if there is no such process.
+/// Returns "mpirun", at most 15 characters; empty if there is no such process.
 [[nodiscard]] std::string name_of_process(pid_t pid);
 
 [[nodiscard]] bool is_of_this_user(pid_t pid);

@@ -9,7 +9,7 @@
 namespace lockstep::runtime {
 
 [[nodiscard]] std::string format_processors(const std::vector<int>& processors);
-/// Of what is no number nothing is read.
+/// Skips text that is not a number.
 [[nodiscard]] std::vector<int> parse_processors(const std::string& text);
 [[nodiscard]] bool have_common(const std::vector<int>& one, const std::vector<int>& other);
 

@@ -1,6 +1,5 @@
-// Which core, socket and NUMA node a logical processor belongs to.
-// Invariant: one row per logical processor of the node, whether or not this process may use it; no rows if nobody can
-// tell.
+// The core, socket and NUMA node of each logical processor.
+// Invariant: one row per logical processor of the node, whether or not this process may use it; no rows if unknown.
 // Used by topology.cpp only; implemented by topology_hwloc.cpp or no_hwloc.cpp.
 #pragma once
 
@@ -8,7 +7,7 @@
 
 namespace lockstep::runtime {
 
-/// A logical processor by its OS index, and hwloc's logical indices of what contains it; -1 if unknown.
+/// A logical processor by its OS index, and hwloc's logical indices of the objects that contain it; -1 if unknown.
 struct Processor {
   int cpu = -1;
   int core = -1;

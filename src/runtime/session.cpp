@@ -32,8 +32,8 @@ void write_to_stderr(const std::string& message) noexcept {
   std::fflush(stderr);
 }
 
-/// Returns when the reader of stderr has everything, or after a second: a launcher that is told to end a job may stop
-/// reading (MPICH 4.0.2 then loses 1 message of 20).
+/// Returns when the reader of stderr has read everything, or after a second. A launcher that is told to end a job may
+/// stop reading (MPICH 4.0.2 then loses 1 message of 20).
 void await_reader_of_stderr() noexcept {
   struct stat what {};
   if (fstat(STDERR_FILENO, &what) != 0 || !S_ISFIFO(what.st_mode)) return;
@@ -50,16 +50,16 @@ bool is_mpi_running() noexcept {
   return initialized != 0 && finalized == 0;
 }
 
-// A single process needs no peers: what Open MPI would start and probe for others takes 0.3 s (4.1.4). Settings of the
-// user stay.
+// A single process needs no peers: what Open MPI starts and probes for them takes 0.3 s (4.1.4). Settings of the user
+// stay.
 void spare_what_others_need() noexcept {
   setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
   setenv("OMPI_MCA_pml", "ob1", 0);
-  setenv("OMPI_MCA_btl", "self", 0);  // and listens on no network
+  setenv("OMPI_MCA_btl", "self", 0);  // and does not listen on a network
 }
 
 /// While it lives, this thread sleeps longer than requested if ranks share processors. Open MPI checks every 0.1 ms, in
-/// every rank, whether MPI has started or ended, which leaves little time to processes that have work, above all its
+/// every rank, whether MPI has started or ended. That leaves little time to processes that have work, above all its
 /// launcher: 256 ranks on 2 processors of a Zen 4 start and end in 14 s instead of 50 (4.1.4).
 class RareLooks {
  public:
@@ -114,13 +114,13 @@ Session::~Session() {
 }
 
 std::optional<core::ExitCode> Session::agree(const std::optional<core::Error>& mine) const {
-  // One after another: the first ends the job.
+  // Ranks speak one after another: the first ends the job.
   const core::Seconds patience{10 + 0.1 * std::min(world_->rank(), 50)};
   if (!meeting_->await_all(mine ? std::optional{patience} : std::nullopt)) abort_job(*mine, "an agreement");
   const Speaker speaker = find_speaker(*world_, mine);
   if (speaker.rank < 0) return std::nullopt;
   if (speaker.rank == world_->rank()) core::log_error(mine->what());
-  world_->barrier();  // nobody leaves, and makes the launcher end the job, before the message is out
+  world_->barrier();  // no rank leaves, and makes the launcher end the job, before the message is printed
   return speaker.code;
 }
 
@@ -148,7 +148,7 @@ void abort_job(const core::Error& error, std::string_view phase, bool may_speak)
   } else {
     std::this_thread::sleep_for(std::chrono::seconds{5});
   }
-  // Nobody waits for a single rank, and MPI_Abort would print messages of its own.
+  // Nothing waits for a single rank, and MPI_Abort would print messages of its own.
   if (n_ranks > 1) MPI_Abort(MPI_COMM_WORLD, core::to_int(error.code()));
   std::_Exit(core::to_int(error.code()));
 }

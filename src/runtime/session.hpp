@@ -1,6 +1,6 @@
-// The life of MPI in a process: initialise, agree on errors, end in order, or abort with a message.
-// Invariant: MPI_THREAD_SINGLE, which works although the standard wants FUNNELED if helper threads exist: they never
-// enter MPI, and FUNNELED was measured to slow down short messages.
+// The lifetime of MPI in a process: initialise, agree on errors, end in order, or abort with a message.
+// Invariant: MPI_THREAD_SINGLE, although the standard wants FUNNELED if helper threads exist: they never call MPI, and
+// FUNNELED slows down short messages measurably.
 // Used by the programs' main(), by the MPI tests, and by tests that run a program's ranks as threads.
 #pragma once
 
@@ -15,8 +15,8 @@
 
 namespace lockstep::runtime {
 
-/// Whether a process without a launcher needs MPI nevertheless. Without it, the process starts at once, listens on no
-/// network and waits for nobody.
+/// Whether a process without a launcher still needs MPI. Without MPI, the process starts at once, listens on no network
+/// and waits for nobody.
 enum class Alone { with_mpi, without_mpi };
 
 /// The ranks of a job, and how they agree on errors: holds MPI, if it is needed, from construction to destruction.
@@ -44,15 +44,15 @@ class Session {
   bool has_mpi_;
   const core::Clock* clock_ = &core::real_clock();
   std::unique_ptr<Communicator> world_;
-  std::unique_ptr<Communicator> meeting_;  ///< what is left in it by a rank that came alone disturbs nobody
+  std::unique_ptr<Communicator> meeting_;  ///< separate, so that the leftovers of a rank that came alone disturb nobody
 };
 
-/// Returns the exception that is being handled; one other than core::Error becomes one of ExitCode::system.
+/// Returns the exception that is being handled; converts one other than core::Error to ExitCode::system.
 [[nodiscard]] core::Error current_error();
 
 /// Prints rank, host, phase and the error, then ends the whole job by MPI_Abort with the error's exit code. For errors
 /// thrown while other ranks may be inside a collective: if one rank left silently, the others would hang. `may_speak`:
-/// false if another rank of the node has reported the same, which then has to end the job.
+/// false if another rank of the node has reported the same; that rank then has to end the job.
 [[noreturn]] void abort_job(const core::Error& error, std::string_view phase, bool may_speak = true);
 
 /// Host name without domain.

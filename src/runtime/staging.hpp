@@ -1,5 +1,5 @@
 // Copies arrays between the host's memory and a device's through a small pinned buffer.
-// Invariant: done when a call returns; for rare use, because both sides wait for it.
+// Invariant: a copy is done when the call returns; for rare use, because both sides wait for it.
 // Used by parallel/ for what is saved and loaded.
 #pragma once
 
@@ -14,7 +14,7 @@ class Staging {
  public:
   explicit Staging(core::Bytes chunk = {std::uint64_t{8} << 20}) : pinned_{chunk, Memory::pinned} {}
 
-  // Both of equal length. Other streams must be done with the device's memory.
+  // Both have equal length. Other streams must be done with the device's memory.
 
   void fetch(DeviceSpan<const std::byte> from, std::span<std::byte> to);
   void send(std::span<const std::byte> from, DeviceSpan<std::byte> to);

@@ -38,7 +38,7 @@ struct Message {
 /// Which queue a message belongs to: group, channel, sender, receiver (ranks of the group).
 using Route = std::tuple<int, int, int, int>;
 
-/// What a member brings to a meeting.
+/// What a member contributes to a meeting.
 struct Brought {
   std::int64_t color = 0;
   std::int64_t key = 0;
@@ -93,7 +93,7 @@ class Hub {
     wake_[static_cast<std::size_t>(group.members[static_cast<std::size_t>(std::get<3>(route))])].notify_one();
   }
 
-  /// True if a message was there.
+  /// Returns true if a message was there.
   bool take(const Route& route, int world_rank, std::span<std::byte> data) {
     const std::lock_guard lock{mutex_};
     if (queues_[route].empty()) return false;
@@ -141,7 +141,7 @@ class Hub {
   int node_of(int world_rank) const noexcept { return nodes_[static_cast<std::size_t>(world_rank)]; }
   core::Seconds patience() const noexcept { return {patience_.count()}; }
 
-  /// By world ranks.
+  /// Takes world ranks.
   void note_sharing(std::size_t n_bytes) { shared_.fetch_add(n_bytes, std::memory_order_relaxed); }
   void note_reading(int reader, int writer, std::size_t n_bytes) {
     if (sockets_[static_cast<std::size_t>(reader)] != sockets_[static_cast<std::size_t>(writer)])
@@ -166,7 +166,7 @@ class Hub {
     wake_all();
   }
 
-  /// After the last rank: rethrows, or checks that no message was left.
+  /// Called after the last rank: rethrows, or checks that no message was left.
   Traffic finish() {
     if (failure_) std::rethrow_exception(failure_);
     for (const auto& [route, queue] : queues_) {
@@ -194,7 +194,7 @@ class Hub {
     step = std::max(step, message.step);
   }
 
-  /// Waits for `condition`; if no remaining rank can continue, that is a deadlock.
+  /// Waits for `condition`; reports a deadlock if no remaining rank can continue.
   template <class Condition>
   void await(std::unique_lock<std::mutex>& lock, int world_rank, const std::string& what, Condition condition) {
     auto& waiting = waiting_[static_cast<std::size_t>(world_rank)];
@@ -231,11 +231,11 @@ class Hub {
   std::vector<int> nodes_;
   std::vector<int> sockets_;
   std::chrono::duration<double> patience_;
-  std::vector<std::condition_variable> wake_;  ///< one per rank: a message wakes its receiver only
+  std::vector<std::condition_variable> wake_;  ///< one per rank, so that a message wakes its receiver only
   std::vector<Group> groups_;
   std::map<Route, std::deque<Message>> queues_;
   std::map<std::pair<int, int>, Meeting> meetings_;
-  std::vector<std::uint64_t> steps_;  ///< of each rank: the longest chain that has reached it
+  std::vector<std::uint64_t> steps_;  ///< by rank: the longest chain that has reached it
   std::vector<std::pair<std::string, std::function<bool()>>> waiting_;
   int n_gone_ = 0;
   Traffic traffic_;

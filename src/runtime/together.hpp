@@ -11,13 +11,13 @@
 
 namespace lockstep::runtime {
 
-/// Who speaks for all.
+/// The rank that speaks for all.
 struct Speaker {
-  int rank = -1;  ///< the lowest that has an error; -1: none has
+  int rank = -1;  ///< the lowest rank with an error; -1: none has one
   core::ExitCode code = core::ExitCode::ok;
 };
 
-/// Collective: the same on all ranks.
+/// Collective: returns the same on all ranks.
 [[nodiscard]] Speaker find_speaker(const Communicator& world, const std::optional<core::Error>& mine);
 
 /// Collective: every rank runs its `work`, which must not be collective itself. Exceptions other than core::Error

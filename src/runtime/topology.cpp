@@ -36,7 +36,7 @@ std::vector<int> read_allowed_cpus() {
   core::fail_system("sched_getaffinity failed: cannot tell which processors this process may use");
 }
 
-/// The index all `cpus` share, or -1.
+/// Returns the index that all `cpus` share, or -1.
 int common_index(const std::vector<Processor>& processors, const std::vector<int>& cpus, int Processor::*index) {
   int common = -1;
   for (const int cpu : cpus) {
@@ -47,7 +47,7 @@ int common_index(const std::vector<Processor>& processors, const std::vector<int
   return common;
 }
 
-/// Collective over a node: one rank's table for all, because hwloc is slow if all ranks ask at once.
+/// Collective over a node: one rank reads the table for all, because hwloc is slow if all ranks ask at once.
 std::vector<Processor> share_processors(const Communicator& node) {
   std::vector<Processor> processors;
   if (node.rank() == 0) processors = read_processors();
@@ -56,7 +56,7 @@ std::vector<Processor> share_processors(const Communicator& node) {
   return processors;
 }
 
-/// Collective over a node: its ranks' processors, by rank, at its first rank.
+/// Collective over a node: gathers its ranks' processors, by rank, at its first rank.
 std::vector<std::vector<int>> gather_cpus(const Communicator& node, const std::vector<int>& mine) {
   std::vector<std::vector<int>> all;
   for (const std::string& text : node.gather(format_processors(mine))) all.push_back(parse_processors(text));
@@ -65,7 +65,7 @@ std::vector<std::vector<int>> gather_cpus(const Communicator& node, const std::v
 
 /// What a node offers to its ranks.
 struct NodeSize {
-  int n_cores = 0;  ///< logical processors where cores are unknown
+  int n_cores = 0;  ///< logical processors if cores are unknown
   int n_cpus = 0;
 };
 
@@ -79,11 +79,11 @@ NodeSize measure_node(const std::vector<std::vector<int>>& cpus_of_ranks, const 
   return {cores.empty() ? n_cpus : static_cast<int>(cores.size()), n_cpus};
 }
 
-/// What a rank tells rank 0, as one line of text.
+/// A rank's report to rank 0, as one line of text.
 struct Report {
   Place place;
   int leader = 0;   ///< lowest rank of the node
-  NodeSize size{};  ///< told by its leader only
+  NodeSize size{};  ///< reported by its leader only
 };
 
 std::string to_text(const Report& report) {
@@ -121,7 +121,7 @@ Report describe_this_rank(const Communicator& world) {
   return report;
 }
 
-/// At rank 0: the whole table.
+/// At rank 0: makes the whole table.
 Topology read_reports(const std::vector<std::string>& lines) {
   Topology topology;
   std::map<int, int> node_of_leader;
@@ -143,7 +143,7 @@ Topology read_reports(const std::vector<std::string>& lines) {
 constexpr std::array shared_numbers{&Place::node, &Place::local_rank, &Place::socket,
                                     &Place::core, &Place::numa,       &Place::cache};
 
-/// Collective: what all ranks need of rank 0's table, as numbers.
+/// Collective: shares, as numbers, what all ranks need of rank 0's table.
 void share_table(const Communicator& world, Topology& topology) {
   topology.n_nodes = broadcast_value(world, topology.n_nodes);
   for (std::vector<int>* const of_nodes : {&topology.cores_per_node, &topology.cpus_per_node}) {

@@ -1,4 +1,4 @@
-// Where the ranks run: node, socket, core; and what is wrong with their placement.
+// Where the ranks run: node, socket, core; and faults in their placement.
 // Invariant: the same Topology on every rank, except hosts and processors of other ranks, which only rank 0 knows.
 // Used by comm/, metrics/, data/load and both programs.
 #pragma once
@@ -14,7 +14,7 @@ namespace lockstep::runtime {
 /// One rank's place.
 struct Place {
   int rank = 0;
-  std::string host;       ///< empty for other ranks, but at rank 0
+  std::string host;       ///< only rank 0 has those of other ranks
   int node = 0;           ///< index of the node, in order of the lowest rank on it
   int local_rank = 0;     ///< index among the ranks of the node
   std::vector<int> cpus;  ///< logical processors (OS indices) the rank may run on; as `host`
@@ -29,11 +29,11 @@ struct PlacementFault {
   enum class Kind {
     oversubscribed,  ///< more ranks, or threads, than processors
     roaming,         ///< ranks that are not bound
-    shared           ///< ranks that are bound, to processors of one another
+    shared           ///< ranks that are bound to processors of one another
   };
   Kind kind = Kind::oversubscribed;
-  int node = 0;        ///< the first that has it
-  int n_likewise = 0;  ///< other nodes that have it, too
+  int node = 0;        ///< the first node that has it
+  int n_likewise = 0;  ///< other nodes that also have it
   std::string what{};
   std::string fix{};
 };
@@ -49,12 +49,12 @@ struct Topology {
   [[nodiscard]] bool is_oversubscribed() const;
   /// Ranks on the node of `rank`.
   [[nodiscard]] int n_local_ranks(int rank) const;
-  /// At rank 0: of each node, in node order.
+  /// At rank 0: the host of each node, in node order.
   [[nodiscard]] std::vector<std::string> hosts() const;
   /// At rank 0: "2 ranks on 1 node, each bound to one core" in one line.
   [[nodiscard]] std::string binding() const;
-  /// At rank 0: what makes timings with this placement doubtful, at most one of each kind; empty if nothing does. Ranks
-  /// compute with `n_threads` threads each.
+  /// At rank 0: faults that make timings with this placement doubtful, at most one of each kind; empty if there are
+  /// none. Ranks compute with `n_threads` threads each.
   [[nodiscard]] std::vector<PlacementFault> faults(int n_threads = 1) const;
   /// At rank 0: the same, one sentence each with the fix.
   [[nodiscard]] std::vector<std::string> warnings(int n_threads = 1) const;

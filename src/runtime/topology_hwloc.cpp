@@ -19,7 +19,7 @@ HwlocTopology load() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return {};
   HwlocTopology topology{raw};
-  // Ranks of one node may be confined to different parts of it: one of them looks up the processors of all.
+  // Ranks of one node may be confined to different parts of it, but one of them looks up the processors of all.
   hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
   if (hwloc_topology_load(raw) != 0) return {};
   return topology;
@@ -30,7 +30,7 @@ int index_of_ancestor(hwloc_topology_t topology, hwloc_obj_type_t type, hwloc_ob
   return ancestor != nullptr ? static_cast<int>(ancestor->logical_index) : -1;
 }
 
-/// NUMA nodes hang beside the tree, not in it.
+/// NUMA nodes are attached to the tree, not in it.
 int index_of_numa(hwloc_topology_t topology, hwloc_obj_t processor) {
   hwloc_obj_t node = nullptr;
   while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr)

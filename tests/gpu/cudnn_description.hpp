@@ -1,5 +1,5 @@
 // The GPU as cuDNN describes it.
-// Invariant: the text is what GpuModel of cudnn_graph.hpp takes.
+// Invariant: GpuModel of cudnn_graph.hpp accepts the text.
 // Used by gpu_facts.
 #pragma once
 
@@ -7,10 +7,10 @@
 
 namespace lockstep::test {
 
-/// Of the GPU in use, as JSON. Throws core::Error (system) in cuDNN's words.
+/// Describes the GPU in use, as JSON. Throws core::Error (system) with cuDNN's message.
 [[nodiscard]] std::string describe_for_cudnn();
 
-/// "9.19.0", of the library that is loaded.
+/// The version of the loaded library: "9.19.0".
 [[nodiscard]] std::string cudnn_version();
 
 }  // namespace lockstep::test

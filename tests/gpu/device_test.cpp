@@ -31,7 +31,7 @@ TEST(GpuDevice, GivesZeros) {
     stream.copy(host.bytes(), buffer.on_device<std::byte>());
     stream.wait();
     EXPECT_TRUE(std::ranges::all_of(host.bytes(), [](std::byte b) { return b == std::byte{0}; }));
-    stream.fill(buffer.on_device<std::byte>(), std::byte{7});  // the next one may get this memory
+    stream.fill(buffer.on_device<std::byte>(), std::byte{7});  // the next buffer may get this memory
     stream.wait();
   }
 }
@@ -48,7 +48,7 @@ TEST(GpuDevice, CopiesThereAndBack) {
   EXPECT_EQ(std::memcmp(from.bytes().data(), to.bytes().data(), from.bytes().size()), 0);
 }
 
-// A long row of copies in one stream; the other's read comes after it only by the event.
+// A long series of copies in one stream; only the event orders the other stream's read after it.
 TEST(GpuDevice, WaitsForEventsOfOtherStreams) {
   Stream writer, reader;
   const Buffer from = numbers_in(Memory::device), to = numbers_in(Memory::device), host = numbers_in(Memory::pinned);
@@ -61,7 +61,7 @@ TEST(GpuDevice, WaitsForEventsOfOtherStreams) {
     reader.copy(host.bytes(), DeviceSpan<const std::byte>{to.on_device<std::byte>()});
     reader.wait();
     EXPECT_TRUE(std::ranges::all_of(host.bytes(), [&](std::byte b) { return b == static_cast<std::byte>(round); }));
-    writer.wait_for(reader.mark());  // not written again before it is read
+    writer.wait_for(reader.mark());  // not written again before it was read
   }
 }
 
@@ -113,7 +113,7 @@ TEST(GpuDevice, SaysHowMuchItCouldNotGive) {
       EXPECT_EQ(error.code(), core::ExitCode::system);
     }
   }
-  Stream stream;  // and goes on
+  Stream stream;  // and continues
   const Buffer buffer = numbers_in(Memory::device);
   stream.fill(buffer.on_device<std::byte>(), std::byte{1});
   stream.wait();

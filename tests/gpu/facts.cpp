@@ -1,5 +1,6 @@
-// gpu_facts versions|ceilings|plans: a GPU and its libraries, or what it reaches in copies and products of matrices, as
-// lines of JSON; or what cuDNN's plans for each product of ResNet-50 take, as a table. Exit code 77 without a GPU.
+// gpu_facts versions|ceilings|plans: prints facts about a GPU; exit code 77 without one. versions: the GPU and its
+// libraries; ceilings: its rates of copies and matrix products, both as lines of JSON. plans: the times of cuDNN's
+// plans for each product of ResNet-50, as a table.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,7 +46,7 @@ void print_versions() {
   print_line({{"kind", "cudnn_device"}, {"properties", ordered_json::parse(test::describe_for_cudnn())}});
 }
 
-/// Median of 7 windows in seconds for one call, of n in a row; the first window does not count.
+/// The median of 7 windows, in seconds for one call of n in a row; the first window does not count.
 double seconds_of(runtime::Stream& stream, int n, const std::function<void()>& call) {
   std::vector<double> windows;
   for (int window = 0; window < 8; ++window) {
@@ -96,7 +97,7 @@ void print_products() {
   }
 }
 
-// As a training run chooses them that finds no cache: whatever was chosen before, all are timed.
+// Times all plans, as a training run without a cache does.
 void print_plans() {
   const std::vector<test::RecipeModel> models = test::recipe_models();
   const auto model = std::ranges::find(models, std::string_view{"resnet50_synthetic"}, &test::RecipeModel::recipe);

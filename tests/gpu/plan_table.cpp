@@ -23,7 +23,7 @@ Product without_epilogue(Product product) {
   return product;
 }
 
-// Of each pass, as it is computed: with channels that pad.
+// The operations of each pass as it is computed: including padded channels.
 double n_operations(const Product& product) {
   const nn::cuda::ConvProblem& p = product.problem;
   return 2.0 * static_cast<double>(p.y_elements()) * static_cast<double>(p.kernel * p.kernel * p.n_in);
@@ -33,7 +33,7 @@ bool is_split(const TimedPlan& timed) { return timed.plan.name == nn::cuda::spli
 
 bool is_hidden(const TimedPlan& timed) { return !timed.plan.is_listed && !is_split(timed); }
 
-// Of fused products cuDNN 9.19 has Hopper's own instructions in that one, and lists others first.
+// cuDNN 9.19 has Hopper's own instructions for fused products in this engine, but lists others first.
 bool is_of_engine_2(const TimedPlan& timed) {
   return timed.plan.name == "eng2" || timed.plan.name.starts_with("eng2_");
 }

@@ -1,5 +1,5 @@
-// What plans of products have taken, as a table: a row for each product that was timed.
-// Invariant: asks no GPU and no library.
+// The times of plans for products, as a table: a row for each product that was timed.
+// Invariant: uses neither GPU nor library.
 // Used by gpu_facts.
 #pragma once
 
@@ -15,14 +15,14 @@ namespace lockstep::test {
 
 class PlanTable {
  public:
-  /// `step`: all products of a step of training, those that are the same as often as they are computed.
+  /// `step`: all products of a training step; equal ones occur as often as they are computed.
   explicit PlanTable(std::vector<nn::cuda::Product> step);
 
-  /// What the columns are, and their titles.
+  /// The meaning of the columns, and their titles.
   [[nodiscard]] std::string header() const;
-  /// As PlanChoice::on_timed is told; at least one plan ran.
+  /// Arguments as in PlanChoice::on_timed; at least one plan ran.
   [[nodiscard]] std::string row(const nn::cuda::Product& product, std::span<const nn::cuda::TimedPlan> plans);
-  /// Of the step, by the rows so far; they are of all its products.
+  /// The sums over a step, by the rows so far, which must cover all its products.
   [[nodiscard]] std::string sums() const;
 
  private:

@@ -9,7 +9,7 @@ std::unique_ptr<nn::cuda::Convolutions> make_convolutions(bool fuses) {
   return std::make_unique<nn::cuda::CudnnConvolutions>(nn::cuda::PlanChoice{.always_fuses = fuses});
 }
 
-// Other orders of summation; errors grow from layer to layer.
+// The order of summation differs; errors grow from layer to layer.
 double tolerance_in_f32(double exact) { return std::max(exact, 1e-3); }
 
 }  // namespace lockstep::test

@@ -1,4 +1,4 @@
-// A GPU for programs that are of no use without one.
+// A GPU for programs that are useless without one.
 // Invariant: starts without a driver.
 // Used by the programs of tests/gpu.
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace lockstep::test {
 
-inline constexpr int skipped = 77;  ///< exit code, as ctest and run-gpu-checks know it
+inline constexpr int skipped = 77;  ///< exit code that ctest and run-gpu-checks recognise
 
 /// Puts the first GPU in use, or says why there is none.
 [[nodiscard]] inline bool use_gpu() {

@@ -25,8 +25,8 @@ std::unique_ptr<comm::Transport> transport(int ranks_per_node) {
   return comm::make_transport(support::world(), {.ranks_per_node = ranks_per_node, .oversubscribed = true});
 }
 
-/// Runs `body` for every algorithm and collective that these ranks can do: MPI's own, or, where its collectives are
-/// forbidden, all others.
+/// Runs `body` for every algorithm and collective that these ranks support: MPI's own, or all others if its collectives
+/// are forbidden.
 template <class Body>
 void for_each_algorithm(comm::Transport& over, Body body) {
   for (const comm::Algorithm& algorithm : comm::algorithms()) {
@@ -50,7 +50,8 @@ class OnNodes : public testing::TestWithParam<int> {
     });
   }
 
-  /// Checks the types and operations that `is_chosen(type, operation)` accepts, other numbers for each algorithm.
+  /// Checks the types and operations that `is_chosen(type, operation)` accepts, with different numbers for each
+  /// algorithm.
   template <class IsChosen>
   void check_types(IsChosen is_chosen) {
     const auto over = transport(GetParam());
@@ -72,8 +73,8 @@ class OnNodes : public testing::TestWithParam<int> {
   }
 };
 
-// MPI's own algorithm is tested here alone. The others do over MPI what unit.comm_conformance_tests shows of them over
-// threads, and few cases of each show that; the disabled tests, of the label long, are all.
+// Only here is MPI's own algorithm tested. unit.comm_conformance_tests tests the others over threads; over MPI a few
+// cases of each are enough. The disabled tests, with the label long, are all cases.
 TEST_P(OnNodes, ResultIsExactForLengths) { check_lengths(std::array<std::size_t, 5>{0, 1, 7, 1001, 70'001}); }
 
 TEST_P(OnNodes, ResultIsExactForTypesAndOperations) {

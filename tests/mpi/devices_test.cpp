@@ -1,4 +1,4 @@
-// Every row for devices over real ranks, on a made-up GPU each, with a library of the host in NCCL's place.
+// Every row for devices over real ranks, each on a made-up GPU, with a library of the host in NCCL's place.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class OnDevices : public testing::Test {
     for (const std::string& complaint : recorder_.complaints()) ADD_FAILURE() << complaint;
   }
 
-  // Whether a row can do that; then it did.
+  // Returns whether a row supports the call, and compares its result.
   bool compare(const Algorithm& row, comm::DeviceGroup& group, const Call& call, bool in_place) {
     if (comm::obstacle(row, call, *over_, Devices::switched)) return false;
     const auto host = comm::make_plan(*over_, call);
@@ -174,7 +174,7 @@ TEST_F(OnDevices, PartsOfAGroupSumByThemselves) {
   }
 }
 
-// And ends with it, as its calls may wait for those of the part.
+// The group fails, too, because its calls may wait for those of the part.
 TEST_F(OnDevices, WhatBreaksInAPartIsNoticedByTheWhole) {
   const Algorithm& library = comm::choose_for_devices({}, *over_, Devices::own);
   const auto group = library.group(library, *over_);
@@ -187,7 +187,7 @@ TEST_F(OnDevices, WhatBreaksInAPartIsNoticedByTheWhole) {
   unsetenv("LOCKSTEP_HOST_NCCL_BREAKS");
 }
 
-// What is of the sender and its place: the neighbour at distance d sends part d of its own.
+// Values depend on the sender and its part: the neighbour at distance d sends part d.
 TEST_F(OnDevices, AnExchangeBringsWhatRanksOnTheLeftHaveSent) {
   const int n_ranks = over_->n_ranks();
   const auto value = [](int rank, std::size_t i) {
@@ -249,7 +249,7 @@ TEST_F(OnDevices, MayBeAddedUpOnTheWay) {
   unsetenv("NCCL_COLLNET_ENABLE");
 }
 
-// With a window or without, of all that is registered: a call in other memory fails.
+// With and without a window; a call in memory that is not registered fails.
 TEST_F(OnDevices, TheLibraryKnowsMemoryWhileItIsRegistered) {
   const Call call{.n_elements = 1000};
   for (const Algorithm& row : comm::algorithms()) {
@@ -285,7 +285,7 @@ TEST_F(OnDevices, TheLibraryKnowsMemoryWhileItIsRegistered) {
   }
 }
 
-// One that cannot is enough.
+// If one rank cannot register, none does.
 TEST_F(OnDevices, AllRanksRegisterOrNone) {
   if (const auto why_not = comm::registration_obstacle(comm::Registration::symmetric)) GTEST_SKIP() << *why_not;
   const Algorithm& library = comm::choose_for_devices({}, *over_, Devices::own);

@@ -1,4 +1,4 @@
-// The distance of cores between real ranks, and that all of them learn when it changes.
+// The distance of cores between real ranks, and that all ranks learn of its changes.
 #include <gtest/gtest.h>
 
 #include "comm/transport.hpp"
@@ -12,7 +12,7 @@ using support::world;
 
 class Cores : public testing::Test {
  protected:
-  // On the machine as it is: more ranks than it has processors must not take long.
+  // On the machine as it is: more ranks than processors must not take long.
   std::unique_ptr<comm::Transport> transport = comm::make_transport(world(), {.oversubscribed = true});
   runtime::Drill drill;
   runtime::Watchdog watchdog{{}, {0}, &drill};
@@ -54,7 +54,7 @@ TEST_F(Cores, AllRanksLearnOfAMoveThatASecondLookConfirms) {
   EXPECT_FALSE(cores.have_moved());  // near
   EXPECT_FALSE(cores.have_moved());  // near
   EXPECT_TRUE(cores.have_moved());   // far, far
-  EXPECT_TRUE(cores.have_moved());   // far: it stays said
+  EXPECT_TRUE(cores.have_moved());   // far: it stays true
   EXPECT_EQ(cores.at_last().farthest_ns, world().rank() == 0 ? 400 : 0);
   EXPECT_EQ(cores.shortest().farthest_ns, world().rank() == 0 ? 100 : 0);
   cores.settle();  // near

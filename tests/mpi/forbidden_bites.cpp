@@ -1,4 +1,5 @@
-// Shows that forbidden_collectives.cpp bites: algorithm mpi must end this program, so it exits 0 only if it does not.
+// Shows that forbidden_collectives.cpp works: algorithm mpi must end this program, which exits with 0 only if it does
+// not.
 #include <vector>
 
 #include "comm/registry.hpp"

@@ -1,5 +1,5 @@
-// Takes the place of MPI's data collectives: whoever calls one ends the job. Barrier, broadcast and gather stay for
-// control, the latter two up to a size no data would have.
+// Replaces MPI's data collectives: calling one ends the job. Barrier, broadcast and gather stay for control, the latter
+// two up to a size smaller than any data.
 #include "mpi/forbidden_collectives.hpp"
 
 #include <mpi.h>
@@ -12,7 +12,7 @@ namespace {
 
 int forbid(const char* name) {
   std::fprintf(stderr, "%s was called, though only algorithm mpi may\n", name);
-  std::this_thread::sleep_for(std::chrono::milliseconds{300});  // launchers drop what they have not read at an abort
+  std::this_thread::sleep_for(std::chrono::milliseconds{300});  // at an abort, launchers drop what they have not read
   return PMPI_Abort(MPI_COMM_WORLD, 1);
 }
 

@@ -1,5 +1,5 @@
-// Vectors of more than 2^31 elements: all_reduce in place, its halves out of place. Needs about 14 GB; without them the
-// test is skipped.
+// Vectors of more than 2^31 elements: all_reduce in place, its halves out of place. Needs about 14 GB; skipped if there
+// is less.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::vector<std::uint8_t> make_block(std::size_t factor, std::size_t shift) {
   return block;
 }
 
-/// Calls `body` for pieces of `data` that are as long as a block; the last one may be shorter.
+/// Calls `body` for pieces of `data` as long as a block; the last one may be shorter.
 template <class Body>
 void for_each_piece(Elements data, std::size_t block, Body body) {
   for (std::size_t at = 0; at < data.size(); at += block) body(data.subspan(at, std::min(block, data.size() - at)));
@@ -46,7 +46,7 @@ bool is_filled(Elements data, const std::vector<std::uint8_t>& block) {
   return is_right;
 }
 
-/// `block` as it goes on after `offset` elements of a vector filled with it.
+/// `block` as it continues after `offset` elements of a vector filled with it.
 std::vector<std::uint8_t> shifted(std::vector<std::uint8_t> block, std::size_t offset) {
   std::rotate(block.begin(), block.begin() + static_cast<std::ptrdiff_t>(offset % block.size()), block.end());
   return block;

@@ -31,7 +31,7 @@ class OnNodes : public testing::TestWithParam<int> {
 
   using Gradient = std::function<float(std::size_t element, int rank, int step)>;
 
-  /// Four steps, each compared with what they must give; integers, and halves of them, are exact. `touch` marks rows.
+  /// Four steps, each compared with its expected result; integers, and halves of them, are exact. `touch` marks rows.
   void train(const std::vector<parallel::Slot>& slots, bool is_deterministic, const Gradient& gradient,
              const std::function<void(HostSynchronizer&, int step)>& touch) const {
     HostSynchronizer synchronizer{*world_, slots, make_options(is_deterministic)};
@@ -68,7 +68,7 @@ TEST_P(OnNodes, StepsAreExact) {
     train(support::odd_slots(), is_deterministic, support::small_integer, [](HostSynchronizer&, int) {});
 }
 
-// Few rows, all of them, other ones, none: between nodes by rows and not.
+// Few rows, all rows, other rows, no rows: nodes exchange rows in some of these.
 TEST_P(OnNodes, RowsOfEmbeddings) {
   constexpr std::size_t table = 1, n_rows = 900, width = 37;
   auto slots = support::make_slots({33, n_rows * width, 10});
@@ -87,7 +87,7 @@ TEST_P(OnNodes, RowsOfEmbeddings) {
   });
 }
 
-// At a rate of 0 the value stays as it is until the guard looks, after the second step.
+// With a rate of 0 the value stays until the guard looks, after the second step.
 TEST_P(OnNodes, AValueChangedOnOneNodeIsNamedOnAllRanks) {
   const int last_node = world_->nodes().back();
   if (last_node == 0) GTEST_SKIP() << "one node";
@@ -106,7 +106,7 @@ TEST_P(OnNodes, AValueChangedOnOneNodeIsNamedOnAllRanks) {
   EXPECT_EQ(error->code(), core::ExitCode::failed);
   EXPECT_NE(error->problem().what.find("'t1'"), std::string::npos) << error->what();
   EXPECT_TRUE(error->problem().where.ends_with(fmt::format("on node {}", last_node))) << error->what();
-  support::world().barrier();  // nobody frees what others still read
+  support::world().barrier();  // no rank frees what others still read
 }
 
 // 0: the machine as it is.

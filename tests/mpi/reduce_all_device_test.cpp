@@ -1,5 +1,6 @@
-// reduce_all with vectors in the memory of GPUs: which GPUs the ranks get, what takes part, that results are checked,
-// and that files say where the vectors were. What NCCL's rows need is in reduce_all_nccl_test.cpp.
+// reduce_all with vectors in GPU memory: which GPUs the ranks get, which algorithms take part, that results are
+// checked, and that files record where the vectors were. reduce_all_nccl_test.cpp tests the requirements of NCCL's
+// rows.
 #include <sched.h>
 
 #include <fstream>
@@ -22,7 +23,7 @@ using support::world;
 
 Ended run_line(const std::vector<std::string>& words, int /*n_ranks*/) {
   support::beat();
-  unsetenv("NCCL_GRAPH_REGISTER");  // of the run before
+  unsetenv("NCCL_GRAPH_REGISTER");  // from the previous run
   return support::run_processes(world(), support::reduce_all_by_rank(words));
 }
 
@@ -62,7 +63,7 @@ TEST_F(OnDevice, RanksThatShareAGpuStageTheirVectors) {
                             world().n_ranks()});
 }
 
-// Every collective, type and operation, in place too, in all ways that buffers are prepared.
+// Every collective, type and operation, also in place, with all preparations of buffers.
 TEST_F(OnDevice, EveryWayToMeasureEndsWithRightResults) {
   const std::string staged = "--share-gpu --device cuda --algorithm staged ";
   for (const std::string words : {"--collective reduce_scatter --buffers dirty", "--collective all_gather --in-place",
@@ -71,7 +72,7 @@ TEST_F(OnDevice, EveryWayToMeasureEndsWithRightResults) {
   expect_all(run_line, {{{2}, "-b 1K -e 1K -n 2 -w 1 -d all -o all " + staged, {right}}});
 }
 
-// In periods of data, and where parts begin between two multiples of 16 bytes.
+// In periods of data, and where parts begin between multiples of 16 bytes.
 TEST_F(OnDevice, FindsAWrongElement) {
   if (world().n_ranks() != 3) return;
   const std::pair<std::string, std::string> table[] = {
@@ -88,7 +89,7 @@ TEST_F(OnDevice, FindsAWrongElement) {
   }
 }
 
-// No rates, and none is the fastest.
+// There are no rates, and no row is the fastest.
 TEST_F(OnDevice, OneRankInPlaceMovesNothing) {
   if (world().n_ranks() != 1) return;
   const std::string in_place = "-b 4K -e 8K -n 8 --in-place --device cuda ";
@@ -159,7 +160,7 @@ TEST_F(OnDevice, WhatDoesNotFitIsRefusedBeforeAnythingIsMeasured) {
   expect_all(run_line,
              {
                  {{2}, "-e 512M --device cuda --share-gpu -n 8", {"has 1 GiB for 2 ranks"}, {}, 2},
-                 // What passes through the host takes memory there, the vectors do not.
+                 // Vectors that pass through the host need memory there; others do not.
                  {{1},
                   "-b 64T -e 64T --device cuda -n 8",
                   {"vectors of 64 TiB need more memory than the", "expected: room for about 3 vectors per rank"},
@@ -177,7 +178,7 @@ TEST_F(OnDevice, WhatDoesNotFitIsRefusedBeforeAnythingIsMeasured) {
                  2}});
 }
 
-// However little that is.
+// Even if that is very little.
 TEST_F(OnDevice, WhatFitsIsNamedAndDoesFit) {
   if (world().n_ranks() != 1) return;
   for (const char* const bytes : {"3000000", "100000", "1000"}) {

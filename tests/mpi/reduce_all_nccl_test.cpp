@@ -1,5 +1,5 @@
-// reduce_all on a made-up GPU of each rank, with a library of the host in NCCL's place: its rows take part, what they
-// cannot do is refused, and files tell how they were connected.
+// reduce_all on a made-up GPU per rank, with a library of the host in NCCL's place: its rows take part, unsupported
+// requests are refused, and files record the connections.
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -19,7 +19,7 @@ using support::world;
 
 Ended run_line(const std::vector<std::string>& words, int /*n_ranks*/) {
   support::beat();
-  unsetenv("NCCL_GRAPH_REGISTER");  // of the run before
+  unsetenv("NCCL_GRAPH_REGISTER");  // from the previous run
   return support::run_processes(world(), support::reduce_all_by_rank(words));
 }
 
@@ -32,7 +32,7 @@ nlohmann::json device_of(const std::string& file) {
   return nlohmann::json::parse(std::ifstream{file})["meta"]["device"];
 }
 
-/// Four GPUs on the node, and values of the library in NCCL's place.
+/// Four GPUs on the node, and settings of the library in NCCL's place.
 Variables::Values with(Variables::Values others = {}) {
   others["LOCKSTEP_MADE_UP_GPUS"] = "4";
   return others;
@@ -56,7 +56,7 @@ TEST_F(OnGpuEach, TheLibraryTakesPart) {
   expect_refused(run_line, {brief + "--graph --baseline r.json", {"calls replayed in a graph"}, 2});
 }
 
-// Each rank gets 4/3 of the vector by messages, which take longer than the recorder's copies.
+// Each rank receives 4/3 of the vector in messages, which take longer than the recorder's copies.
 TEST_F(OnGpuEach, TheLinksAreALimitWhereTheLibraryTakesPart) {
   if (world().n_ranks() == 3) {
     ran("-b 4M -e 4M -n 4 --visits 0 --algorithm nccl --json r.json");
@@ -68,7 +68,7 @@ TEST_F(OnGpuEach, TheLinksAreALimitWhereTheLibraryTakesPart) {
   EXPECT_FALSE(matches(ran(brief + "--algorithm staged").out, "^# %limit: .*links"));
 }
 
-// One that differs on each rank.
+// Each rank has a different one.
 TEST_F(OnGpuEach, TheLibraryServesRanksThatShareAGpuIfEachNamesAHost) {
   if (world().n_ranks() != 2) return;
   const Variables one_gpu{{{"LOCKSTEP_MADE_UP_GPUS", "1"}}};
@@ -96,7 +96,7 @@ TEST_F(OnGpuEach, RowsAreRightOrRefused) {
                  {{3},
                   "-b 6K -e 6K -n 4 -w 1 --collective reduce_scatter --algorithm nccl,nccl:ring/ll128,nccl:nvls",
                   {" nccl:ring/ll128 ", right}},
-                 // What NCCL would do in another way than the row says.
+                 // Requests that NCCL would fulfil in another way than the row says.
                  {{3},
                   brief + "--algorithm nccl:nvls",
                   {"nccl:nvls needs NVSwitches that reduce ", ", and some of these GPUs have none"},
@@ -105,7 +105,7 @@ TEST_F(OnGpuEach, RowsAreRightOrRefused) {
                  {{3}, scatter + "nccl:nvls", {"nccl:nvls needs parts of equal length"}, {}, 2},
                  {{3}, brief + "--algorithm nccl:nvls -d int8", {"nccl:nvls does not sum int8"}, {}, 2},
                  {{3}, brief + "--algorithm nccl:nvlstree", {"nccl:nvlstree needs ranks on several nodes"}, {}, 2},
-                 // NCCL knows nothing of nodes that are pretended.
+                 // NCCL does not know simulated nodes.
                  {{3},
                   pretended + "nccl:nvlstree",
                   {"nccl:nvlstree needs ranks on several nodes, and NCCL sees all of these on one"},
@@ -118,7 +118,7 @@ TEST_F(OnGpuEach, RowsAreRightOrRefused) {
              });
 }
 
-// A library's own calls are in it, those of the host are not.
+// The graph contains a library's own calls, but not those of the host.
 TEST_F(OnGpuEach, CallsInAGraphGiveWhatTheyGiveWithout) {
   if (world().n_ranks() != 2) return;
   const Ended ended = ran("-b 8 -e 4K -f 64 -n 4 -w 1 --graph --algorithm staged,nccl,nccl:tree/ll --json g.json");
@@ -136,7 +136,7 @@ TEST_F(OnGpuEach, CallsInAGraphGiveWhatTheyGiveWithout) {
   EXPECT_FALSE(device_of("r.json")["graph"].get<bool>());
 }
 
-// With every communicator; the library refuses calls in other memory, and elsewhere in it than other ranks.
+// With every communicator; the library refuses calls in other memory, and at other places than on other ranks.
 TEST_F(OnGpuEach, VectorsAreRegistered) {
   if (const auto why_not = comm::registration_obstacle(comm::Registration::symmetric)) GTEST_SKIP() << *why_not;
   if (world().n_ranks() == 2) {
@@ -153,7 +153,7 @@ TEST_F(OnGpuEach, VectorsAreRegistered) {
                               {"vectors registered (local)"},
                               2});
   }
-  // What is not had is told once, and is not in the results.
+  // A missing ability is reported once, and is not in the results.
   expect_all(run_line, {{{2},
                          brief + "-R 2 --json r.json",
                          {"warning: --register symmetric has no effect: NCCL refuses this registration"},

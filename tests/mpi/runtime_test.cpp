@@ -128,7 +128,7 @@ TEST_P(GatheredRow, IsThatOfItsRank) {
     ASSERT_EQ(all[i], static_cast<double>(i / row.size()) * 1e6 + static_cast<double>(i % row.size())) << i;
 }
 
-// 200 000 doubles of any number of ranks are more than go through MPI_Gather.
+// 200 000 doubles of any number of ranks exceed the limit for MPI_Gather.
 INSTANTIATE_TEST_SUITE_P(Sizes, GatheredRow, testing::Values(0, 1, 20'000, 200'000));
 
 TEST(Communicator, AnyFindsEachRank) {
@@ -232,7 +232,7 @@ TEST(Topology, SparesNoCoreThatARankNeeds) {
   EXPECT_TRUE(n_spare == 0 || !topology.is_oversubscribed());
 }
 
-// What each of thousands of ranks would send to rank 0 by itself, it would take one after the other.
+// Rank 0 would receive messages of thousands of ranks one after the other.
 TEST(Startup, SendsNoMessageOfEachRankToRankZero) {
   n_receives = 0;
   (void)discover_topology(world());
@@ -267,7 +267,7 @@ TEST(Environment, RecordsSettingsAndNoSecrets) {
 }  // namespace
 }  // namespace lockstep::runtime
 
-// In place of MPI's own, to count.
+// Replaces MPI's own, to count.
 extern "C" int MPI_Recv(void* data, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status* status) {
   ++lockstep::runtime::n_receives;
   return PMPI_Recv(data, n, type, from, tag, comm, status);

@@ -1,5 +1,5 @@
-// lockstep train, and doctor, on GPUs that are made up: where a run computes, what fits, what is kept, and that an
-// interruption changes no bit. What is enqueued in an order that a GPU need not keep fails a test, too.
+// lockstep train, and doctor, on made-up GPUs: where a run computes, what fits, what is stored, and that an
+// interruption changes no bit. A test also fails if operations are enqueued in an order that a GPU need not keep.
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -74,7 +74,7 @@ TEST_F(TrainOnDevice, FlagsOfGpusWarnWhereTheyHaveNoEffect) {
   EXPECT_EQ(ended.err.find("--share-gpu", first + 20), std::string::npos) << "told twice";
 }
 
-// Unless a precision is named.
+// Unless a precision is given.
 TEST_F(TrainOnDevice, ComputesInThePrecisionThatTheGpuMultipliesFastestIn) {
   if (world().n_ranks() > 1) return;
   for (const auto& [number, precision] : {std::pair{"90", "bf16"}, {"80", "bf16"}, {"70", "f16"}}) {
@@ -100,7 +100,7 @@ const std::string large =
     "train resnet50_synthetic --model resnet18 --image-size 64 --bn-group 4 --synthetic-steps 1 --max-steps 1 --device "
     "cuda ";
 
-/// What "fix: " names, such as "--batch 12".
+/// The flag that "fix: " names, such as "--batch 12".
 std::string fix_of(const Ended& ended) {
   std::smatch fix;
   EXPECT_TRUE(std::regex_search(ended.err, fix, std::regex{"fix: (--batch [0-9]+) or less"})) << ended.err;
@@ -116,7 +116,7 @@ Ended refused(const std::string& line) {
   return ended;
 }
 
-// By the run and by a dry run, which takes none of the memory.
+// Both by the run and by a dry run, which allocates none of the memory.
 TEST_F(TrainOnDevice, WhatDoesNotFitIsRefusedWithTheLargestBatchThatDoes) {
   if (world().n_ranks() > 1) return;
   const Variables variables{bytes("200000000")};
@@ -138,7 +138,7 @@ TEST_F(TrainOnDevice, WhatDoesNotFitIsRefusedWithTheLargestBatchThatDoes) {
     EXPECT_TRUE(matches(fits.out, line)) << line << "\n" << fits.out;
 }
 
-// So it is where ranks share the GPU, and where groups are the whole batch, which follow it then.
+// The same if ranks share the GPU; and if groups are the whole batch, they then follow it.
 TEST_F(TrainOnDevice, GroupsFollowTheBatchThatFits) {
   const struct {
     int n_ranks;
@@ -183,7 +183,7 @@ TEST_F(TrainOnDevice, EvaluationsAndDoctorKnowWhatFits) {
                             });
 }
 
-// So deep a network has another limit, and takes a minute.
+// Such a deep network has another limit, and takes a minute.
 TEST_F(TrainOnDevice, DISABLED_TheSelfTestComparesDeepNetworks) {
   if (world().n_ranks() > 1) return;
   const Ended ended = expect_done(lockstep_line, "train --self-test bottlenecks");
@@ -215,7 +215,7 @@ TEST_F(TrainOnDevice, TheSelfTestComparesTheDeviceWithTheHost) {
       });
 }
 
-// Nor does the device that a checkpoint was not made on.
+// Nor does another device than that of the checkpoint.
 TEST_F(TrainOnDevice, AnInterruptionChangesNoBit) {
   if (world().n_ranks() != 2) return;
   const std::string on_gpu = " --device cuda --share-gpu --precision f32 --deterministic --digest ";
@@ -226,7 +226,7 @@ TEST_F(TrainOnDevice, AnInterruptionChangesNoBit) {
   support::expect_near(loss_of(host), loss_of(whole), 0.001);
 }
 
-/// Updates that the last checkpoint of a run tells of the scale of its loss.
+/// The number of updates in the loss scale that the last checkpoint of a run stores.
 std::uint64_t updates_of(const std::string& run) {
   for (const auto& [name, content] : support::files_here())
     if (name.starts_with("./" + run + "/checkpoints/") && name.ends_with("/index.json")) {
@@ -238,7 +238,7 @@ std::uint64_t updates_of(const std::string& run) {
   return 0;
 }
 
-// In f16, until the scale of the loss fits: that, and how many were, is kept too.
+// In f16, until the scale of the loss fits: the checkpoint stores that scale and the number of updates.
 TEST_F(TrainOnDevice, SkippedStepsAreKept) {
   if (world().n_ranks() > 1) return;
   const std::string digits = "digits --synthetic-samples 32 --batch 2 --val-split= --digest ";
@@ -253,7 +253,7 @@ TEST_F(TrainOnDevice, SkippedStepsAreKept) {
   EXPECT_LE(updates_of("host"), 7U) << "the host forgets skipped steps";
 }
 
-// Time by layer, between marks; the limits are as small as what this memory has room for.
+// Times layers between marks; the limits are as small as this memory allows.
 TEST_F(TrainOnDevice, AProfileChangesNoBit) {
   const Variables variables{bytes("100000000")};
   const std::string line =
@@ -270,7 +270,7 @@ TEST_F(TrainOnDevice, AProfileChangesNoBit) {
       matches(support::files_here()["./profiled/log.jsonl"], R"("kind": *"profile".*"limit_product_side": *256,)"));
 }
 
-// With what was there before that step, which the host can make again.
+// With the state from before that step, which the host can repeat.
 TEST_F(TrainOnDevice, ALossThatIsNotFiniteEndsTheRun) {
   if (world().n_ranks() != 2) return;
   const Ended ended = lockstep_line(

@@ -1,4 +1,4 @@
-// --graph: whatever is replayed of a step, nothing, passes, or all of it, the bits are the same.
+// --graph: the bits are the same if nothing of a step is replayed, or passes, or all of it.
 #include "runtime/communicator.hpp"
 #include "support/train_on_made_up_gpus.hpp"
 
@@ -16,7 +16,7 @@ class Graphs : public support::OnMadeUpGpus {
   support::Variables gpus_{{{"LOCKSTEP_MADE_UP_GPUS", std::to_string(world().n_ranks())}}};
 };
 
-/// Runs end with the same bits, by replays of each rank unless they are off. Returns the last of them.
+/// Runs end with the same bits, by replays on each rank unless they are off. Returns the last run.
 Ended expect_same_bits(const std::string& line) {
   SCOPED_TRACE(line);
   std::string expected;
@@ -45,7 +45,7 @@ TEST_F(Graphs, ChangeNoBit) {
 const std::string resnet18 =
     "resnet50_synthetic --model resnet18 --image-size 32 --batch 4 --lr 0.0001 --precision f32 ";
 
-/// Collective: what the host comes to by one rank.
+/// Collective: the loss of the same training on the host by one rank.
 double host_loss(const std::string& line) {
   const auto ended = support::trained_alone(line + " --device host --run-dir host");
   return runtime::broadcast_value(world(), ended ? loss_of(*ended) : 0.0);
@@ -60,7 +60,7 @@ TEST_F(Graphs, ChangeNoBitOfGroupsOverRanks) {
   if (world().n_ranks() == 4) expect_same_bits(resnet18 + "--synthetic-steps 3 --max-steps 3 --bn-group 2");
 }
 
-// They sum with the others in one order.
+// They take part in all sums in the same order.
 TEST_F(Graphs, RanksWithoutSamplesOfALastBatchTakePart) {
   if (world().n_ranks() != 4) return;
   const std::string line = resnet18 + "--bn-group 4 --synthetic-samples 6 --epochs 1 --no-drop-last";

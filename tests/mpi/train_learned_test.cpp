@@ -1,4 +1,4 @@
-// What is learned on GPUs is what is learned on the host by one rank: the recipes' models, on several numbers of ranks.
+// Training on GPUs gives the same result as on the host by one rank: the recipes' models, on several numbers of ranks.
 #include <charconv>
 
 #include "comm/device_plan.hpp"
@@ -26,7 +26,7 @@ struct Losses {
 
 Losses losses_of(const Ended& ended) { return {loss_of(ended), loss_of(ended, "evaluation")}; }
 
-/// Collective: of a run by the first rank alone.
+/// Collective: the losses of a run by the first rank alone.
 Losses learned_alone(const std::string& line) {
   const auto ended = support::trained_alone(line);
   return runtime::broadcast_value(world(), ended ? losses_of(*ended) : Losses{});
@@ -37,7 +37,7 @@ void expect_same(const Losses& mine, const Losses& expected, double tolerance) {
   expect_near(mine.evaluated, expected.evaluated, tolerance);
 }
 
-/// What a run or dry run tells of memory of GPUs, in bytes; it has three digits.
+/// The GPU memory that a run or dry run reports, in bytes; it has three digits.
 double memory_told(const std::string& text) {
   std::smatch told;
   if (!std::regex_search(text, told, std::regex{"\nmemory +([0-9.]+) ([kM]?)B of GPU memory per rank[, ]"})) {
@@ -48,7 +48,7 @@ double memory_told(const std::string& text) {
   return std::stod(told[1]) * (unit == "M" ? 1e6 : unit == "k" ? 1e3 : 1);
 }
 
-// But for some bytes, and as far as three digits tell it.
+// Except for some bytes, and as exactly as three digits allow.
 void expect_memory_as_told(const Ended& run, const std::string& line) {
   const auto taken = static_cast<double>(test::made_up_gpu().peak_bytes());
   const double told = memory_told(run.err);
@@ -59,11 +59,11 @@ void expect_memory_as_told(const Ended& run, const std::string& line) {
 struct Case {
   std::string name;
   std::string line;
-  double tolerance = 0.001;  ///< to what the host comes to
+  double tolerance = 0.001;  ///< relative to the host's result
   std::string precision = "f32";
 };
 
-// GPUs that are shared by all ranks come to what one has come to within a thousandth.
+// Results of GPUs that all ranks share equal those of one rank within a thousandth.
 void expect_learned(const Case& which) {
   SCOPED_TRACE(which.name);
   const std::string line = which.line + " --precision " + which.precision;
@@ -81,17 +81,17 @@ const Case toy{"toy", "toy 3"};
 const Case movielens{"movielens", "movielens --synthetic --max-steps 4"};
 const Case clipped{"clipped", "movielens --synthetic --max-steps 4 --clip-norm 0.1 --accumulate 2"};
 const Case digits{"digits", "digits --synthetic-samples 48 --batch 12 --max-steps 2"};
-// What GPUs are sent of images are pixels, of one size to train on and of another to evaluate.
+// Images are sent to GPUs as pixels, with one size for training and another for evaluation.
 const Case cropped{"cropped",
                    "digits --synthetic-samples 48 --batch 12 --max-steps 3 --graph step --augment "
                    "crop:28:3,flip,normalize:0.156:0.186 --val-augment "
                    "centercrop:20,resize:24,centercrop:28,normalize:0.2:0.3"};
 const Case rounded{"rounded", "digits --synthetic-samples 48 --batch 12 --max-steps 2", 0.02, "bf16"};
-// Groups of batch normalization are within a rank of two, and over two of four.
+// Groups of batch normalization are within one of two ranks, and over two of four.
 const Case resnet18{
     "resnet18",
     "cifar_resnet18 --synthetic --synthetic-steps 1 --batch 4 --bn-group 2 --max-steps 2 --lr 0.01 --val-split="};
-// Batch normalization of 32 values in its last layers makes differences of 1e-7 to some of 1e-2: the host's own
+// Batch normalization of 32 values in its last layers turns differences of 1e-7 into about 1e-2: the host's own
 // instruction sets differ by 3.5 %. Half the gradient would be 12 % off.
 const Case resnet50{
     "resnet50",
@@ -109,7 +109,7 @@ TEST_F(Learned, RunJsonTellsWhere) {
   EXPECT_TRUE(has(support::files_here()["./r/run.json"], "\"uuids\": ["));
 }
 
-// What check has no time for: all numbers of ranks, and ResNet-50.
+// The cases that are too long for check: all numbers of ranks, and ResNet-50.
 TEST_F(Learned, DISABLED_AsOnTheHostByAllRecipes) {
   const int n = world().n_ranks();
   if (n > 2)
@@ -122,7 +122,7 @@ TEST_F(Learned, DISABLED_AsOnTheHostByAllRecipes) {
   expect_learned(resnet50);
 }
 
-// Registered or not, by a library of the host in NCCL's place.
+// With and without registration, by a library of the host in NCCL's place.
 TEST_F(Learned, OnGpusOfTheirOwnAsWhereRanksShareOne) {
   if (world().n_ranks() != 2) return;
   const double shared = loss_of(trained("toy 3 --precision f32 --device cuda --share-gpu --run-dir shared"));
@@ -134,7 +134,7 @@ TEST_F(Learned, OnGpusOfTheirOwnAsWhereRanksShareOne) {
   expect_near(loss_of(registered), shared, 0.001);
   EXPECT_EQ(is_registered, !comm::nccl_version().empty() && !comm::registration_obstacle(comm::Registration::local));
   if (!is_registered) return;
-  // An NCCL that is older than the one the program was built with is not asked for what it has not.
+  // A program does not use what an NCCL older than the one it was built with lacks.
   for (const auto& [variable, value] :
        {std::pair{"LOCKSTEP_HOST_NCCL_REGISTERS", "none"}, {"LOCKSTEP_HOST_NCCL_VERSION", "21800"}}) {
     const Variables variables{{{variable, value}}};
@@ -144,7 +144,7 @@ TEST_F(Learned, OnGpusOfTheirOwnAsWhereRanksShareOne) {
   }
 }
 
-// Before anything is trained.
+// Before any training.
 TEST_F(Learned, ALibraryThatConnectsNobodyOrIsTooOldIsTold) {
   if (world().n_ranks() != 2 || comm::nccl_version().empty()) return;
   const Variables own{{{"LOCKSTEP_MADE_UP_GPUS", "2"}}};

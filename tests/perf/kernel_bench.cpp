@@ -1,5 +1,5 @@
-// How fast each kernel for GPUs moves its bytes, beside a copy by the device in the same run, which is as fast as bytes
-// are moved there: kernel_bench [MILLIONS OF ELEMENTS]. Exits 77 where there is no GPU.
+// How fast each GPU kernel moves its bytes, beside a copy by the device in the same run, which is the greatest possible
+// rate: kernel_bench [MILLIONS OF ELEMENTS]. Exits with 77 without a GPU.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int exit_skipped = 77;
 
-/// Median of seven launches, each between two marks of the device's clock.
+/// The median of seven launches, each between two marks of the device's clock.
 double seconds_of(const KernelRow& row, runtime::Stream& stream) {
   constexpr std::size_t n_launches = 7;
   row.enqueue(stream);

@@ -1,5 +1,5 @@
-// Every kernel for GPUs, on arrays that are much larger than a cache, with the bytes that one launch has to move.
-// Invariant: a row's bytes are what its operation tells that it reads and writes, as a test sees to.
+// Every kernel for GPUs, on arrays that are much larger than a cache, with the bytes that one launch must move.
+// Invariant: a row's bytes are those that its operation declares to read and write, which a test checks.
 // Used by kernel_bench and that test.
 #pragma once
 
@@ -26,7 +26,7 @@ class KernelArrays {
     buffers_.emplace_back(core::Bytes{n * sizeof(T)}, runtime::Memory::device);
     return buffers_.back().template on_device<T>().data();
   }
-  /// Of a copy that the host makes now.
+  /// An array with a copy of `values`, made by the host now.
   template <class T>
   [[nodiscard]] T* make(const std::vector<T>& values) {
     T* const there = make<T>(values.size());
@@ -39,8 +39,8 @@ class KernelArrays {
   std::vector<runtime::Buffer> buffers_{};
 };
 
-/// Of networks, in bf16, whose largest arrays have `n` elements, a multiple of 2^16; of optimizers, in float32 with n
-/// parameters; and of reduce_all's test data, n floats. The arrays must outlive them.
+/// Rows of networks, in bf16, whose largest arrays have `n` elements, a multiple of 2^16; of optimizers, in float32
+/// with n parameters; and of reduce_all's test data, n floats. The arrays must outlive them.
 [[nodiscard]] std::vector<KernelRow> network_rows(KernelArrays& arrays, std::size_t n);
 [[nodiscard]] std::vector<KernelRow> optimizer_rows(KernelArrays& arrays, std::size_t n);
 [[nodiscard]] std::vector<KernelRow> pattern_rows(KernelArrays& arrays, std::size_t n);

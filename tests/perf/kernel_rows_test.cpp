@@ -1,4 +1,4 @@
-// Every row of kernel_bench on a recorder: that it launches, and that it moves the bytes that its operation tells of.
+// Every row of kernel_bench on a recorder: that it launches, and that it moves the bytes that its operation declares.
 #include "kernel_rows.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace lockstep::perf {
 namespace {
 
-/// Of " <3[0:512] >4[16:32]" and the like.
+/// The bytes of regions such as " <3[0:512] >4[16:32]".
 std::size_t bytes_of(const std::string& line) {
   std::size_t n_bytes = 0;
   for (std::size_t at = line.find('['); at != std::string::npos; at = line.find('[', at + 1)) {

@@ -70,7 +70,7 @@ class NetworkRows {
     const std::size_t n_samples = n_ / (8 * 1024);
     add("take_samples", n_samples * 1024 * (3 * sizeof(float) + 8 * of_value),
         TakeSamples<T>{n_samples, 1024, 3, 8, floats, out_});
-    // Squares of 32x32 pixels, with those of a kernel of 7 around them; of a pixel all eight channels are read.
+    // Squares of 32x32 pixels, with those around them for a kernel of 7; all eight channels of a pixel are read.
     const Fold fold{7};
     const FoldImages<T> images{fold, n_samples / 2, 32, 32, x_, out_};
     add("fold_images", (n_samples / 2 * 1024 * 8 + images.n() * Fold::n_channels) * of_value, images);
@@ -158,7 +158,7 @@ class NetworkRows {
         LookUpPixels<T>{n_pictures, size, size, 3, pixels, views, arrays_.make<float>(n_table), size, size, out_});
   }
 
-  /// Of tables whose rows are all read or written once.
+  /// Tables whose rows are all read or written once.
   void ids() {
     const std::size_t n_rows = n_ / n_channels;
     std::vector<std::int64_t> ids(n_rows);

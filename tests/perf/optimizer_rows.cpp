@@ -74,7 +74,7 @@ class OptimizerRows {
         });
   }
 
-  /// With so many arrays of state, read and written.
+  /// With this many arrays of state, read and written.
   template <class Numbers>
   void add_update(const char* name, int n_states, void (*update)(Stream&, const Step&, DeviceSpan<const Numbers>)) {
     Step step = step_;

@@ -6,7 +6,7 @@ namespace lockstep::perf {
 using namespace runtime::kernel;  // NOLINT(google-build-using-namespace)
 using runtime::DeviceSpan;
 
-// Without conclude(), which looks at hardly any of the bytes that it may look at.
+// Without conclude(), which reads hardly any of the bytes that it may read.
 std::vector<KernelRow> pattern_rows(KernelArrays& arrays, std::size_t n) {
   constexpr std::size_t tile_bytes = 16381 * sizeof(float);  // as reduce_all's: a prime number of elements
   const std::size_t n_bytes = n * sizeof(float), n_partials = n_partial_differences(n_bytes);

@@ -1,4 +1,4 @@
-// Whole runs by a clock that moves on by as much at each look: how often a run looks does not depend on how fast it is.
+// Whole runs by a clock that advances by a constant at each look: the number of looks does not depend on speed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ std::vector<Json> log_lines(const std::string& run, const std::string& kind) {
 
 Json status_of(const std::string& run) { return Json::parse(get(run + "/status.json")); }
 
-/// It was in time, and has a whole checkpoint.
+/// Expects that the run stopped in time, with a whole checkpoint.
 void expect_stopped(const Ended& ended, const std::string& run, double within_s) {
   EXPECT_EQ(ended.exit_code, 85) << ended.err;
   EXPECT_TRUE(has(ended.out, "its time limit is near")) << ended.out;
@@ -135,7 +135,7 @@ TEST_F(TimeLimitOfRun, KeepsThreeTimesTheLongestStepForTheEnd) {
   const SetClock still;
   const std::string run = folder_ / "r";
   expect_stopped(run_lockstep(toy("--epochs 4 --time-limit 4 --inject late:0:training:5:1s", run), {0}, still), run, 4);
-  EXPECT_EQ(status_of(run)["step"], 7);  // a step's time is known in the next, and a stop is acted on a step late
+  EXPECT_EQ(status_of(run)["step"], 7);  // the next step knows a step's time, and stops act one step late
 }
 
 TEST_F(TimeLimitOfRun, LeavesAnEvaluationUnderWay) {
@@ -162,7 +162,7 @@ TEST(Saving, IsByTheClockWhereItsIntervalIsATime) {
   const std::vector<Json> saves = log_lines(folder / "r", "save");
   ASSERT_GE(saves.size(), 3u);
   EXPECT_GE(saves[0]["elapsed_s"], 2);
-  for (std::size_t i = 1; i + 1 < saves.size(); ++i) {  // the last is that of the end
+  for (std::size_t i = 1; i + 1 < saves.size(); ++i) {  // the last one is that of the end
     const double pause_s = saves[i]["elapsed_s"].get<double>() - saves[i - 1]["elapsed_s"].get<double>();
     EXPECT_GE(pause_s, 2) << i;
     EXPECT_LE(pause_s, 3) << i;
@@ -175,7 +175,7 @@ TEST(Saving, IsByTheClockWhereItsIntervalIsATime) {
   EXPECT_EQ(log_lines(folder / "still", "save").size(), 1u);
 }
 
-/// Sees at each look at the clock how often a rank has told of progress since it began to train.
+/// Records at each look at the clock how often a rank has reported progress since it began to train.
 class BeatCounter final : public SetClock {
  public:
   explicit BeatCounter(runtime::LauncherHint hint) {

@@ -13,7 +13,7 @@
 namespace lockstep::support {
 namespace {
 
-/// A kind of network, as small as it can be, and where its samples come from. The last takes ten times as long as the
+/// A kind of network, as small as possible, and the source of its samples. The last takes ten times as long as the
 /// others, and is one of twelve draws.
 struct Kind {
   const char* recipe;
@@ -34,7 +34,7 @@ constexpr Kind kinds[] = {
      "images --samples 110 --height 8 --width 8 --channels 3 --classes 4", true},
 };
 
-/// Words that keys are drawn from, and what is chosen of them so far.
+/// Draws words for keys, and keeps those that are chosen.
 class Draw {
  public:
   explicit Draw(std::uint64_t seed) : random_{seed} {}
@@ -59,7 +59,7 @@ class Draw {
   std::mt19937_64 random_;
 };
 
-/// Whether `key` has an effect beside what is chosen.
+/// Whether `key` has an effect, given the chosen ones.
 bool fits(const training::Key& key, const std::map<std::string, std::string>& chosen) {
   if (key.use.words.empty()) return true;
   const std::vector<std::string> words = words_of(std::string{key.use.words});
@@ -179,17 +179,17 @@ DrawnRecipe draw_recipe(std::uint64_t seed, const std::string& folder, DrawFor d
     if (values.empty() || draw.chosen.contains(drawn.key) || !fits(key, draw.chosen)) continue;
     if (drawn.key == "augment" && !kind.has_images) continue;
     if (contains_flag(draw.arguments, drawn.key) || draw.chosen.contains(std::string{key.instead_of})) continue;
-    const bool is_rare = !key.use.words.empty();     // only one optimizer, schedule or order has it
+    const bool is_rare = !key.use.words.empty();     // only one optimizer, schedule or order uses it
     const bool is_too_large = drawn.key == "batch";  // in recipes, for sets as small as these
     if (is_rare || is_too_large || draw.below(2) == 0) draw.set(drawn.key, draw.one_of(values));
   }
-  // What keys forbid one another.
+  // Keys that exclude one another.
   if (draw.chosen["nesterov"] == "true") draw.add("--momentum 0.9 --dampening 0");
   draw.add("--deterministic --threads 1 --digest");
   if (device == DrawFor::gpus) draw.add("--device cuda");
   DrawnRecipe recipe{
       .arguments = std::move(draw.arguments), .chosen = std::move(draw.chosen), .rank_counts = {1, 2, 4}};
-  if (recipe.chosen["order"] == "torch") recipe.rank_counts = {1};  // it deals samples out by rank
+  if (recipe.chosen["order"] == "torch") recipe.rank_counts = {1};  // it distributes samples by rank
   return recipe;
 }
 

@@ -11,10 +11,10 @@
 
 namespace lockstep::support {
 
-/// What a key is drawn from.
+/// The values from which a key is drawn.
 struct DrawnKey {
   std::string key;
-  std::vector<std::string> values;  ///< none: it stays as the recipe has it, for the reason
+  std::vector<std::string> values;  ///< none: it stays as in the recipe, for the given reason
   std::string stays_because{};
   std::vector<std::string> gpu_values{};  ///< in place of `values` on GPUs; none: as on hosts
 };
@@ -25,7 +25,7 @@ struct DrawnKey {
 struct DrawnRecipe {
   std::vector<std::string> arguments{};
   std::map<std::string, std::string> chosen{};  ///< values by key
-  std::vector<int> rank_counts{};               ///< that give the same bits
+  std::vector<int> rank_counts{};               ///< with the same bits
 
   [[nodiscard]] std::string text() const;
 };

@@ -1,5 +1,5 @@
-// One bit of a parameter flips between two steps, in the memory that two ranks share (--inject). Where the guard looks,
-// the parameter and the rank that writes it are named, or the run goes back to a checkpoint.
+// One bit of a parameter flips between two steps, in the memory that two ranks share (--inject). If the guard looks, it
+// names the parameter and the rank that writes it, or the run goes back to a checkpoint.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -19,7 +19,7 @@ Ended train(const std::string& words) {
                       {0, 0});
 }
 
-/// The digest of a run that ends as it should.
+/// The digest of a run, which must end normally.
 std::string digest(const Ended& ended) {
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   return ended.line("digest");
@@ -27,7 +27,7 @@ std::string digest(const Ended& ended) {
 
 std::string text_of(const std::string& file) { return files_here()["./" + file]; }
 
-// Each rank writes a part of the arena, in which the first parameter of the backward pass has parts of both.
+// Each rank writes a part of the arena; the first parameter of the backward pass has parts of both.
 TEST_F(Flip, EndsARunWithoutACheckpointAndIsNamed) {
   for (const auto& [parameter, rank] : {std::pair{"fc2.weight", "0"}, {"fc2.weight", "1"}, {"conv1.bias", "1"}}) {
     const std::string flip = std::string{"flip:"} + parameter + ":" + rank + ":1";
@@ -40,7 +40,7 @@ TEST_F(Flip, EndsARunWithoutACheckpointAndIsNamed) {
   }
 }
 
-// The bit bites: where nobody looks the result is another one.
+// The flip has an effect: without the guard the result differs.
 TEST_F(Flip, ChangesTheResultWhereNobodyLooks) {
   EXPECT_NE(digest(train("--max-steps 3 --inject flip:fc2.weight:0:2 --run-dir unseen")),
             digest(train("--max-steps 3 --run-dir whole")));
@@ -64,8 +64,8 @@ TEST_F(Flip, GoesBackToTheCheckpointBefore) {
   }
 }
 
-// The bit flips after the hash of the step that a checkpoint is of, and before that is compared. The checkpoint is set
-// aside, and the one before it is still there.
+// The bit flips after the hash of the step that is saved, and before that hash is compared. The checkpoint is set
+// aside, and the previous one still exists.
 TEST_F(Flip, SetsAsideACheckpointThatMayHoldIt) {
   const auto train_toy = [](const std::string& words) {
     return run_lockstep(words_of("train toy --batch 16 --max-steps 120 --threads 1 --deterministic --digest " + words),

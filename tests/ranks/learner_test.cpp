@@ -1,4 +1,4 @@
-// However a batch is split over ranks and parts, its gradient is that of the whole.
+// However a batch is divided among ranks and parts, its gradient is that of the whole.
 #include "training/train/learner.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace lockstep::training {
 namespace {
 
-/// There is one in a process: from the first test to the last.
+/// There is one per process: from the first test to the last.
 std::unique_ptr<nn::Device> device;
 class DeviceLife : public testing::Environment {
  public:
@@ -34,7 +34,7 @@ nn::Network network_of(const Recipe& recipe) {
   return nn::make_model({.name = recipe.model, .input = {1, 10, 10}, .n_outputs = 10});
 }
 
-/// Of the whole batch.
+/// The samples of the whole batch.
 struct Samples {
   std::vector<float> numbers{}, targets{};
   std::vector<std::int64_t> x_ids{}, classes{};
@@ -62,7 +62,7 @@ struct Samples {
   }
 };
 
-/// The parameters after a step so long that they are all but its gradient.
+/// The parameters after a step so long that they are almost only its gradient.
 std::vector<float> after_long_step(const runtime::Communicator& world, const Recipe& recipe) {
   const auto transport = comm::make_transport(world, {.oversubscribed = true});
   const auto n_ranks = static_cast<std::uint64_t>(world.n_ranks()), rank = static_cast<std::uint64_t>(world.rank());
@@ -77,7 +77,7 @@ std::vector<float> after_long_step(const runtime::Communicator& world, const Rec
   learner.update(numbers);
   const auto parameters = learner.synchronizer().parameters();
   std::vector<float> copy(parameters.begin(), parameters.end());
-  world.barrier();  // nobody frees what others still read
+  world.barrier();  // no rank frees what others still read
   return copy;
 }
 
@@ -89,7 +89,7 @@ Recipe recipe_of(const std::string& model) {
   return recipe;
 }
 
-/// Of each tensor by itself: the largest difference in units in the last place of its largest element.
+/// For each tensor: the largest difference in units in the last place of its largest element; returns the maximum.
 double difference_in_ulp(const Recipe& recipe, const std::vector<float>& found, const std::vector<float>& expected) {
   const auto executor = device->make_executor(network_of(recipe), {});
   double most = found.size() == expected.size() ? 0 : INFINITY;
@@ -105,8 +105,8 @@ double difference_in_ulp(const Recipe& recipe, const std::vector<float>& found, 
   return most;
 }
 
-// Sums of hundreds of terms that partly cancel, taken in another order. Of movielens a step touches few rows, which
-// travel as such; the other side sums whole tables, as its batch is said to be larger.
+// Sums of hundreds of terms that partly cancel, in another order. A step of movielens touches few rows, which are
+// exchanged as rows; the reference sums whole tables, because it claims a larger batch.
 RANKS_TEST(Learner, GradientsAreThoseOfTheWholeBatch) {
   const auto own_alone = support::world().split(support::world().rank(), 0);
   const runtime::Communicator& alone = *own_alone;

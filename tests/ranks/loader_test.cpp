@@ -49,7 +49,7 @@ std::vector<Kept> epoch_of(Loader& loader, std::uint64_t epoch, std::uint64_t fi
   return rest_of_epoch(loader);
 }
 
-/// Over ranks, everywhere.
+/// The sum over all ranks, on all ranks.
 std::uint64_t sum_of_all(std::uint64_t mine) {
   std::uint64_t sum = 0;
   for (const std::uint64_t value : runtime::gather_values<std::uint64_t>(world(), {&mine, 1})) sum += value;
@@ -68,7 +68,7 @@ LoaderOptions raw_options(Order order, Cache cache, int threads) {
 
 class LoaderOrders : public testing::TestWithParam<Order> {};
 
-// The one promise of the loader, for raw, compressed and encoded sets.
+// The main promise of the loader, for raw, compressed and encoded sets.
 RANKS_TEST_P(LoaderOrders, BatchesDependOnNothingThatMakesThemFaster) {
   for (const SetShape& shape : {SetShape{}, SetShape{.filter = io::Filter::zstd}, SetShape{.is_encoded = true}}) {
     const SharedSet shared{shape};
@@ -92,7 +92,7 @@ RANKS_TEST_P(LoaderOrders, BatchesDependOnNothingThatMakesThemFaster) {
   }
 }
 
-// With what a device has to know of them. Of more channels than it takes they become floats, as elsewhere.
+// With everything that a device has to know. Images with more channels than it takes become floats, as elsewhere.
 RANKS_TEST_P(LoaderOrders, ImagesStayPixelsWhereThatIsAskedFor) {
   for (const SetShape& shape : {SetShape{}, SetShape{.is_encoded = true}}) {
     const SharedSet shared{shape};
@@ -215,7 +215,7 @@ RANKS_TEST(Loader, BatchesAreTheSameForAnyNumberOfRanks) {
   }
 }
 
-// In threads and inline, of samples that lie together in memory (none) and of others (node).
+// In threads and inline, for samples that are together in memory (none) and separate (node).
 RANKS_TEST(Loader, LabelsAreOfTheTypeAskedFor) {
   const SharedSet shared{{}};
   for (const int threads : {0, 2}) {
@@ -239,7 +239,7 @@ RANKS_TEST(Loader, LabelsAreOfTheTypeAskedFor) {
   }
 }
 
-// They lie one after another in the block that was read, as no two of the loader's own buffers do.
+// They are consecutive in the block that was read, unlike the loader's own buffers.
 RANKS_TEST(Loader, WhatIsStoredAsWantedIsNotCopied) {
   const SharedSet shared{{.n_samples = 128, .x_shape = {24}, .shard_samples = 128, .chunk_samples = 128}};
   for (const int threads : {0, 2}) {
@@ -281,7 +281,7 @@ RANKS_TEST(Loader, DropLastLeavesOutTheTail) {
   for (const Kept& batch : batches) EXPECT_EQ(sum_of_all(batch.n), 16u);
 }
 
-// The ranks of a node read the set once between them, and never again.
+// The ranks of a node together read the set once, and never again.
 RANKS_TEST(Loader, TheCacheIsReadOnceAndShared) {
   const SharedSet shared{{.n_samples = 4000, .x_shape = {1000}, .shard_samples = 1500, .chunk_samples = 100}};
   const auto set = shared.open();

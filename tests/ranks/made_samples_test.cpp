@@ -1,4 +1,4 @@
-// The loader over samples that are made on the spot, of any element type.
+// The loader over synthetic samples of any element type.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -119,7 +119,7 @@ class NumberSource final : public Source {
 
 class MadeNumbers : public testing::TestWithParam<DType> {};
 
-/// `x_unit`: what a stored 1 becomes.
+/// `x_unit`: the value for a stored 1.
 template <class X, class Y>
 void expect_numbers(DType stored, DType x_dtype, DType y_dtype, X x_unit) {
   for (const int threads : {0, 2}) {
@@ -143,7 +143,7 @@ void expect_numbers(DType stored, DType x_dtype, DType y_dtype, X x_unit) {
 
 RANKS_TEST_P(MadeNumbers, ComeAsTheTypesAskedFor) {
   expect_numbers<std::int64_t, float>(param, DType::int64, DType::float32, 1);
-  const float unit = param == DType::uint8 ? 255.0f : 1.0f;  // of x these are levels of pixels
+  const float unit = param == DType::uint8 ? 255.0f : 1.0f;  // for x these are levels of pixels
   expect_numbers<float, std::int64_t>(param, DType::float32, DType::int64, unit);
 }
 
@@ -172,7 +172,7 @@ RANKS_TEST(MadeSamples, AreMadeOnceWhereTheBatchIsRepeated) {
     EXPECT_EQ(loader.next(), nullptr);
   }
   EXPECT_EQ(n_reads, static_cast<int>(first_ids.size()));
-  // So is it where a run goes on.
+  // The same for a resumed run.
   Loader resumed{world(), std::make_unique<NumberSource>(DType::float32, &n_reads), 0, options};
   resumed.begin_epoch(1, 7);
   const Batch* const batch = resumed.next();

@@ -35,7 +35,7 @@ struct Case {
 
 class PackedSet : public testing::TestWithParam<Case> {};
 
-// By all ranks, and by each rank alone.
+// By all ranks together, and by each rank alone.
 RANKS_TEST_P(PackedSet, HasTheSameBytesForAnyNumberOfRanks) {
   const SharedFolder folder;
   const auto make = [&](const std::string& name, const runtime::Communicator& ranks) {
@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(
                          }}),
     [](const auto& p) { return std::string{p.param.name}; });
 
-// The sample numbers in a split, told by their first bytes.
+// The numbers of the samples in a split, which their first bytes contain.
 std::vector<std::uint64_t> samples_in(const std::string& folder, std::string_view split, std::uint64_t n_source) {
   const ShardSet set{folder, split};
   std::vector<std::byte> x(set.n_samples() * 35), y(set.n_samples());
@@ -192,7 +192,7 @@ RANKS_TEST(Pack, CountsNaN) {
   }
 }
 
-// Every rank gets the same error, and nothing is left.
+// Expects the same error on every rank, and no leftovers.
 void expect_failure(TinySource& source, const PackOptions& options, core::ExitCode code,
                     const std::vector<std::string>& words) {
   std::string message;

@@ -1,4 +1,4 @@
-// Checkpoints of lockstep train, and going on from them: the result is that of a run that was never interrupted.
+// Checkpoints of lockstep train, and resuming from them: the result equals that of an uninterrupted run.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -54,7 +54,7 @@ TEST(DrawnRecipe, EveryKeyIsInTheTable) {
 const std::vector<std::string> digits =
     words_of("train digits --synthetic-samples 64 --batch 8 --val-split= --deterministic --threads 1 --digest");
 
-// Within an epoch, by any rank, on any number of ranks.
+// Within an epoch, on any number of ranks before and after.
 TEST(Resume, OnAnyRanksGivesTheBitsOfTheWhole) {
   const TemporaryFolder folder;
   const std::string whole = run(digits, "--epochs 3 --run-dir " + folder / "whole").line("digest");
@@ -76,7 +76,7 @@ TEST(Resume, OnAnyRanksGivesTheBitsOfTheWhole) {
   }
 }
 
-// Running statistics of batch normalization: an evaluation uses their mean, and changes none.
+// An evaluation uses the mean of batch normalization's running statistics, and changes none.
 TEST(Resume, EvaluationsChangeNothingThatIsLearned) {
   const TemporaryFolder folder;
   const std::string set = folder / "set";
@@ -93,7 +93,7 @@ TEST(Resume, EvaluationsChangeNothingThatIsLearned) {
   EXPECT_EQ(run(resnet, "--epochs 2 --resume auto --run-dir " + folder / "part").line("digest"), whole);
 }
 
-// What is left of the epoch comes in another order, so not every sample comes once in it.
+// The rest of the epoch comes in another order, so not every sample occurs once in it.
 TEST(Resume, AnywayTakesAnotherOrderButNotAnotherNetwork) {
   const TemporaryFolder folder;
   run(digits, "--max-steps 13 --save-every=40samples --run-dir " + folder / "part");
@@ -115,7 +115,7 @@ TEST(Resume, TheBestCheckpointHasAName) {
   EXPECT_EQ(names_in(folder / "r/checkpoints"), (std::set<std::string>{"best", "step-000000001"}));
 }
 
-// Nodes are pretended: gradients travel as messages between them, and memory is shared within.
+// Nodes are simulated: gradients travel in messages between them, and memory is shared within.
 TEST(Resume, OnOtherNodesGivesTheBitsOfTheWhole) {
   const TemporaryFolder folder;
   const std::string whole = run(digits, "--epochs 2 --run-dir " + folder / "whole").line("digest");
@@ -135,7 +135,7 @@ struct Writer {
 constexpr Writer writers[] = {{1, "f32"}, {2, "f32"}, {3, "f32"}, {4, "f32"}, {2, "bf16"}};
 constexpr Writer readers[] = {{1, "f32"}, {2, "f32"}, {3, "f32"}, {4, "f32"}, {3, "bf16"}};
 
-// What is loaded is what was saved: every tensor to the bit.
+// A loaded checkpoint equals the saved one: every tensor to the bit.
 TEST(Resume, AnyRanksAndPrecisionReadWhatAnyOthersWrote) {
   const TemporaryFolder folder;
   const std::vector<std::string> plain = words_of(
@@ -158,7 +158,7 @@ TEST(Resume, AnyRanksAndPrecisionReadWhatAnyOthersWrote) {
   }
 }
 
-// What is damaged is named, and the one before is taken.
+// A damaged checkpoint is named, and the previous one is used.
 TEST(Resume, PassesOverWhatIsDamaged) {
   const TemporaryFolder folder;
   const std::string whole = run(digits, "--epochs 3 --run-dir " + folder / "whole").line("digest");
@@ -185,14 +185,14 @@ TEST(Resume, PassesOverWhatIsDamaged) {
   EXPECT_NE(ended.err.find("resumed epoch 2, after step 10"), std::string::npos) << ended.err;
 }
 
-/// How many combinations are drawn, and from which seed: LOCKSTEP_DRAWS=200 LOCKSTEP_DRAW_SEED=1000 look further.
+/// The number of draws and their first seed: LOCKSTEP_DRAWS=200 LOCKSTEP_DRAW_SEED=1000 search further.
 std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   const char* const text = std::getenv(variable);
   return text != nullptr ? std::stoull(text) : otherwise;
 }
 
-/// Trains until `stop`, its last step; or, by a clock that moves on by `look_s` at each look, until its time is nearly
-/// over, at whatever moment that is. A signal asks for the same. Returns where it stopped.
+/// Trains until `stop`, its last step; or, by a clock that advances by `look_s` at each look, until its time is nearly
+/// over, at any moment. A signal asks for the same. Returns where it stopped.
 std::string train_part(const DrawnRecipe& recipe, const std::string& words, std::uint64_t stop, double look_s,
                        const std::vector<int>& nodes) {
   if (look_s == 0) {
@@ -208,7 +208,7 @@ std::string train_part(const DrawnRecipe& recipe, const std::string& words, std:
          std::to_string(part.exit_code);
 }
 
-// Everything that a recipe can set, in combinations; stopped after any step or at any moment, on any number of ranks.
+// Combinations of everything that a recipe can set; stopped after any step or at any moment, on any number of ranks.
 TEST(Resume, DrawnRecipesGiveTheBitsOfTheWhole) {
   const TemporaryFolder folder;
   const std::uint64_t first = number_from("LOCKSTEP_DRAW_SEED", 1);

@@ -1,5 +1,5 @@
-// A temporary folder that all ranks of a test see, and what is in it.
-// Invariant: gone when the test is over, on every rank.
+// A temporary folder that all ranks of a test see, and its content.
+// Invariant: removed when the test is over, on every rank.
 // Used by the tests of packing and verification.
 #pragma once
 
@@ -43,7 +43,7 @@ class SharedFolder {
   return {std::istreambuf_iterator<char>{file}, {}};
 }
 
-/// Contents of all files by name.
+/// The contents of all files by name.
 [[nodiscard]] inline std::map<std::string, std::string> files_of(const std::string& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator{folder})

@@ -1,5 +1,5 @@
 // A set of shards for tests on several ranks.
-// Invariant: made by rank 0, seen by all, gone when the last rank is done with it.
+// Invariant: made by rank 0, seen by all, removed when the last rank has finished with it.
 // Used by loader_test and stage_test.
 #pragma once
 

@@ -71,7 +71,7 @@ RANKS_TEST(Stage, CopiesEverythingAndKeepsWhatIsRight) {
   EXPECT_TRUE(fs::exists(missing));
 }
 
-// In a folder for all, links of others lead to what is not ours.
+// In a shared folder, links of other users may lead to their files.
 RANKS_TEST(Stage, WritesThroughNoLink) {
   namespace fs = std::filesystem;
   const SharedSet shared{{}};

@@ -1,4 +1,5 @@
-// lockstep train on several ranks: losses, weights and learning rates are those of one, for each kind of network.
+// lockstep train on several ranks: losses, weights and learning rates equal those of one rank, for each kind of
+// network.
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -93,7 +94,7 @@ struct Losses {
   double evaluation = 0;
 };
 
-// Groups of several ranks, too, also where the last batch leaves some without samples. Rounding alone grows to 2e-5 in
+// Also with groups of several ranks, and if the last batch leaves some without samples. Rounding alone grows to 2e-5 in
 // these steps; other groups differ by 3e-3.
 TEST_F(OnRanks, GroupsOfBatchNormalizationAreThoseOfOne) {
   const auto losses = [this](const std::string& words, int n) {

@@ -209,7 +209,7 @@ RANKS_TEST_F(OfAVerifiedSet, StopsWhenAsked) {
   EXPECT_TRUE(result.is_stopped);
 }
 
-// Each rank takes its share of the bytes, in a set of its own.
+// Each rank tests its share of the bytes, in a set of its own.
 RANKS_TEST(VerifyBytes, EveryChangeOfEveryByteIsFound) {
   const SharedFolder folder;
   const auto own_self = world().split(world().rank(), 0);

@@ -1,5 +1,5 @@
-// Preloaded into a rank: a node that something is wrong with. BAD_NODE names what, separated by spaces: `clock`, which
-// is an hour ahead; `names`, a name service that does not answer; `files`, file systems that do not tell of themselves.
+// Preloaded into a rank: simulates a faulty node. BAD_NODE lists the faults, separated by spaces: `clock`, which is an
+// hour ahead; `names`, a name service that does not answer; `files`, file systems that do not answer.
 #include <dlfcn.h>
 #include <netdb.h>
 #include <sys/vfs.h>
@@ -21,7 +21,7 @@ Function next(const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }
 
-/// MPI asks in the thread that is the process.
+/// MPI queries in the main thread.
 bool is_helper() { return gettid() != getpid(); }
 
 [[noreturn]] void hang() {

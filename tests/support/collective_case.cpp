@@ -63,7 +63,7 @@ T expected(const comm::Call& call, int n_ranks, std::size_t i, int turn) {
   return call.op == ReduceOp::avg ? average<T>(value, n_ranks) : to<T>(value);
 }
 
-/// Where this rank's input and output lie in the whole vector.
+/// The places of this rank's input and output in the whole vector.
 struct Extent {
   Extent(const comm::Call& call, int rank, int n_ranks) {
     const core::Slice whole{0, call.n_elements};
@@ -88,7 +88,7 @@ void check_as(comm::Transport& transport, const CollectiveCase& which) {
   const int n_ranks = transport.n_ranks();
   const Extent extent{which.call, rank, n_ranks};
   const auto plan = comm::make_plan(*which.algorithm, transport, which.call);
-  std::vector<T> whole(which.call.n_elements);  // in place: holds both sides, where they belong
+  std::vector<T> whole(which.call.n_elements);  // in place: holds both sides at their places
   std::vector<T> separate_output(extent.output.count);
   const std::span<T> input = std::span{whole}.subspan(extent.input.offset, extent.input.count);
   const std::span<T> output =

@@ -1,4 +1,4 @@
-// One collective call with known inputs and the result that follows from them, for any transport.
+// One collective call with known inputs and their expected result, for any transport.
 // Invariant: the expected result is computed here, element by element in double, without any of the code under test.
 // Used by the comm tests over threads and over MPI.
 #pragma once
@@ -19,13 +19,13 @@ struct CollectiveCase {
   comm::Call call;
   bool in_place = false;
   Mode mode = Mode::run;
-  int n_calls = 3;  ///< one after the other on one plan, with inputs that differ from call to call
+  int n_calls = 3;  ///< in sequence on one plan, with different inputs for each call
 };
 
 [[nodiscard]] std::string describe(const CollectiveCase& which);
 
 /// Collective: makes the plan, runs it and compares every element on this rank; throws std::runtime_error at the first
-/// that differs.
+/// difference.
 void check(comm::Transport& transport, const CollectiveCase& which);
 
 }  // namespace lockstep::support

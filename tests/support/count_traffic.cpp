@@ -1,8 +1,8 @@
 // Preloaded into a program: counts what passes rank 0 through MPI from MPI_Init to MPI_Finalize, which then appends a
-// line "RANKS CALLS MESSAGES BYTES MEMORY SLACK" to the file TRAFFIC_FILE. CALLS of MPI; MESSAGES that rank 0 sends and
-// receives one by one; BYTES that it is given by others or gives to them, a gathering as many times its block as there
-// are ranks, a broadcast once; MEMORY: the most it had resident, in KiB; SLACK: by how many ns its sleeps could exceed
-// what was asked for while MPI started.
+// line "RANKS CALLS MESSAGES BYTES MEMORY SLACK" to the file TRAFFIC_FILE. CALLS: calls of MPI; MESSAGES: those that
+// rank 0 sends and receives singly; BYTES: what it receives from others or gives them (a gather counts its block once
+// per rank, a broadcast once); MEMORY: the peak resident memory, in KiB; SLACK: by how many ns its sleeps could exceed
+// the requested time while MPI started.
 #include <mpi.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
-// One collective call on memory of a device, compared with what an algorithm of the host gives.
-// Invariant: what is compared are bits, call after call on one plan; in between the output is overwritten.
+// One collective call on memory of a device, compared with the result of a host algorithm.
+// Invariant: compares bits, call after call on one plan, and overwrites the output in between.
 // Used by the comm tests over threads and over MPI, on a recorder.
 #pragma once
 
@@ -9,20 +9,20 @@
 
 namespace lockstep::support {
 
-/// What the ranks bring: small integers, for which any order of combining gives the same bits; or floats that are
-/// rounded by every sum.
+/// The input of the ranks: small integers, for which any order of combining gives the same bits; or floats that every
+/// sum rounds.
 enum class Input { exact, rounded };
 
-/// What is compared.
+/// The compared plans.
 struct DeviceCase {
   comm::DeviceGroup* group = nullptr;
-  comm::Plan* host = nullptr;  ///< of the same call
+  comm::Plan* host = nullptr;  ///< for the same call
   comm::Call call{};
   bool in_place = false;
   Input input = Input::rounded;
 };
 
-/// Collective: throws std::runtime_error where this rank's bits differ.
+/// Collective: throws std::runtime_error if this rank's bits differ.
 void check(comm::Transport& transport, const DeviceCase& which);
 
 }  // namespace lockstep::support

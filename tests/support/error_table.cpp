@@ -37,7 +37,7 @@ ErrorTable& error_table = static_cast<ErrorTable&>(*::testing::AddGlobalTestEnvi
 
 bool note_error(const std::string& what, double error, double tolerance) {
   Noted& noted = error_table.of_.try_emplace(what, Noted{0, tolerance}).first->second;
-  // What is no number is larger than all.
+  // NaN counts as larger than all numbers.
   if (!std::isnan(noted.error) && !(error * noted.tolerance <= noted.error * tolerance)) noted = {error, tolerance};
   return error < tolerance;
 }

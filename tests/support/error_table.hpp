@@ -1,5 +1,5 @@
-// Errors that tests of parity have met, by what they compared: shown as a table if one is over its tolerance.
-// Invariant: of each name the largest in relation to its tolerance is kept.
+// Errors in comparisons of tests, by name: shown as a table if one exceeds its tolerance.
+// Invariant: keeps for each name the largest error relative to its tolerance.
 // Used by tests of nn/cuda, on recorders and GPUs.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Linked with tests whose ranks are threads and use HDF5. Ends them by exit code 77, the one of a test that skips
-// itself, where the library is not built for threads.
+// Linked with tests whose ranks are threads and use HDF5. If the library is not built for threads, ends them with exit
+// code 77, like a test that skips itself.
 #include <gtest/gtest.h>
 #include <hdf5.h>
 

@@ -1,14 +1,15 @@
-// What Lockstep uses of NCCL, on memory of the host and by MPI: a test links it in NCCL's place to see that it is asked
-// for the right things, by all ranks in one order.
-// Invariant: combines in order of the ranks; streams are ignored, as whoever calls has waited for them. A communicator
-// that knows memory refuses calls in other memory, and each refuses memory of ncclMemAlloc that it does not know, or of
-// which ranks use different places. What goes before it is deregistered ends the process with 99.
-// $LOCKSTEP_HOST_NCCL_NETWORK: what it tells that it goes through, IB unless given.
-// $LOCKSTEP_HOST_NCCL_VERSION: its version, 22304 of 2.23.4; that of the header unless given.
+// The part of NCCL that Lockstep uses, on memory of the host and by MPI. A test links it in NCCL's place to check that
+// all ranks make correct calls in the same order.
+// Invariant: combines in order of the ranks; ignores streams, because callers have waited for them. A communicator with
+// registered memory refuses calls in other memory. Each refuses memory of ncclMemAlloc that is not registered with it,
+// or of which ranks use different places. Freeing memory before it is deregistered ends the process with 99.
+// $LOCKSTEP_HOST_NCCL_NETWORK: the network that it reports, IB by default.
+// $LOCKSTEP_HOST_NCCL_VERSION: its version, such as 22304 for 2.23.4; that of the header by default.
 // $LOCKSTEP_HOST_NCCL_UNCONNECTED: "identifier", which rank 0 then cannot make, or "ranks", none of which connects.
-// $LOCKSTEP_HOST_NCCL_FAILS: the call from which on all fail, counted from 1. $LOCKSTEP_HOST_NCCL_REGISTERS: "none", or
-// "local": windows are null, as where GPUs do not reach one another. $LOCKSTEP_HOST_NCCL_BREAKS: "parts" or "all"
-// communicators, parts being those that are some of another's ranks, tell of an error by themselves.
+// $LOCKSTEP_HOST_NCCL_FAILS: the first failing call, counted from 1; all later ones fail, too.
+// $LOCKSTEP_HOST_NCCL_REGISTERS: "none", or "local": windows are null, as for GPUs that do not reach one another.
+// $LOCKSTEP_HOST_NCCL_BREAKS: "parts" or "all" communicators report an error by themselves; parts have some ranks of
+// another communicator.
 #include <mpi.h>
 #include <nccl.h>
 
@@ -34,7 +35,7 @@ struct Range {
   const std::byte* begin = nullptr;
   std::size_t n_bytes = 0;
   bool is_window = false;
-  int n_times = 1;  // that it was registered
+  int n_times = 1;  // registrations of it
 
   [[nodiscard]] bool has(const void* data, std::size_t n) const {
     const auto* const first = static_cast<const std::byte*>(data);
@@ -48,9 +49,9 @@ struct ncclComm {
   MPI_Comm raw = MPI_COMM_NULL;
   int rank = 0;
   int n_ranks = 1;
-  bool is_part = false;  // of another
+  bool is_part = false;  // of another communicator
   std::string last_error{};
-  std::list<Range> known{};  // whose addresses are the handles
+  std::list<Range> known{};  // a list, because addresses are the handles
 };
 
 namespace {
@@ -77,7 +78,7 @@ T combine(T a, T b, ncclRedOp_t op) {
   }
 }
 
-// All ranks' `n` elements, of which every rank gets all.
+// Gathers `n` elements of all ranks on all ranks.
 std::vector<std::byte> gather(const void* mine, std::size_t n_bytes, ncclComm_t comm) {
   std::vector<std::byte> all(n_bytes * static_cast<std::size_t>(comm->n_ranks));
   MPI_Allgather(mine, static_cast<int>(n_bytes), MPI_BYTE, all.data(), static_cast<int>(n_bytes), MPI_BYTE, comm->raw);
@@ -121,7 +122,7 @@ std::list<Range>& allocated() {
   static std::list<Range> all;
   return all;
 }
-std::mutex of_communicators;  // which several threads end after an error
+std::mutex of_communicators;  // several threads end communicators after an error
 std::list<ncclComm_t>& communicators() {
   static std::list<ncclComm_t> all;
   return all;
@@ -132,7 +133,7 @@ std::list<ncclComm_t>& communicators() {
   std::_Exit(99);
 }
 
-// Of a number and its negative.
+// Whether a number is the same on all ranks; `number` is the number and its negative.
 bool is_same_for_all(const std::array<std::int64_t, 2>& number, ncclComm_t comm) {
   std::array<std::int64_t, 2> most{};
   MPI_Allreduce(number.data(), most.data(), 2, MPI_INT64_T, MPI_MAX, comm->raw);
@@ -149,7 +150,7 @@ bool registers(bool is_window) {
   return most == nullptr || (!is_window && std::strcmp(most, "local") == 0);
 }
 
-// In registered memory or in none of NCCL's; what others use, in the same place of it on all ranks.
+// Memory must be registered, or not NCCL's; shared memory must be at the same place on all ranks.
 ncclResult_t check_place(const void* data, std::size_t n_bytes, ncclComm_t comm, bool is_shared) {
   const Range* const range = find(comm->known, data, n_bytes);
   const bool could_be_known = registers(false) && find(allocated(), data, n_bytes) != nullptr;
@@ -164,7 +165,7 @@ ncclResult_t check_place(const void* data, std::size_t n_bytes, ncclComm_t comm,
   return ncclInvalidUsage;
 }
 
-// As NCCL's own does it, of which a test of nccl_log.cpp looks at the words.
+// Logs as NCCL does; a test of nccl_log.cpp checks the words.
 void log_connection() {
   const char* const level = std::getenv("NCCL_DEBUG");
   const char* const path = std::getenv("NCCL_DEBUG_FILE");
@@ -190,7 +191,7 @@ void log_connection() {
   return ncclSuccess;
 }
 
-// In a group, of which it is done at the end: one of the two addresses is null.
+// A message of a group, which is processed at the group's end: one of the two addresses is null.
 struct Message {
   const void* from = nullptr;
   void* to = nullptr;
@@ -215,7 +216,7 @@ ncclResult_t keep(Message message, std::size_t n, ncclDataType_t type, ncclComm_
   message.comm = comm->raw;
   messages().push_back(message);
   const ncclResult_t result = begin(comm);
-  if (result != ncclSuccess) messages().clear();  // as nobody else's are sent either
+  if (result != ncclSuccess) messages().clear();  // because no other rank's messages are sent either
   return result;
 }
 
@@ -233,7 +234,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   std::fill(std::begin(id->internal), std::end(id->internal), 'i');
   return ncclSuccess;
 }
-// All ranks must bring rank 0's identifier.
+// All ranks must pass rank 0's identifier.
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int n_ranks, ncclUniqueId id, int rank, ncclConfig_t*) {
   if (is_unconnected("ranks")) return ncclSystemError;
   *comm = new ncclComm{.rank = rank, .n_ranks = n_ranks, .last_error = {}};
@@ -277,7 +278,7 @@ ncclResult_t ncclGroupStart() {
   ++n_groups_open;
   return ncclSuccess;
 }
-// Sends and receives begin when all of a group are known; others were done when they were called.
+// Sends and receives begin when all messages of a group are known; other calls are done at once.
 ncclResult_t ncclGroupEnd() {
   if (n_groups_open == 0) return ncclInvalidUsage;
   if (--n_groups_open > 0) return ncclSuccess;
@@ -294,7 +295,7 @@ ncclResult_t ncclGroupEnd() {
 }
 
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
-// Of the recorder, which then judges its uses as any memory of the device.
+// Allocates from the recorder, which then judges its uses like any memory of the device.
 ncclResult_t ncclMemAlloc(void** data, size_t n_bytes) {
   int version = 0;
   ncclGetVersion(&version);
@@ -313,7 +314,7 @@ ncclResult_t ncclMemFree(void* data) {
   lockstep::runtime::accelerator()->release(static_cast<std::byte*>(data), lockstep::runtime::Memory::device);
   return ncclSuccess;
 }
-// Of memory that it knows so already it gives the same handle, once more.
+// Returns the same handle again for memory that is already registered in this way.
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void* data, size_t n_bytes, void** handle) {
   if (find(allocated(), data, n_bytes) == nullptr) return ncclInvalidArgument;
   const auto again = std::ranges::find_if(comm->known, [&](const Range& range) {
@@ -334,7 +335,7 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* data, size_t n_bytes,
     *window = reinterpret_cast<ncclWindow_t>(make_known(comm, data, n_bytes, true));
     return ncclSuccess;
   }
-  void* local = nullptr;  // as 2.28.9 does it
+  void* local = nullptr;  // as in 2.28.9
   const ncclResult_t result = ncclCommRegister(comm, data, n_bytes, &local);
   *window = static_cast<ncclWindow_t>(local);
   return result;

@@ -1,7 +1,7 @@
-// A driver of NVIDIA's that is made up: as libcuda.so.1 in $LD_LIBRARY_PATH it shows what the runtime library in a
-// program makes of a driver of another version, or of one that shows it nothing.
-// $LOCKSTEP_MADE_UP_DRIVER: the CUDA that it serves, 12000 of 12.0; $LOCKSTEP_MADE_UP_DRIVER_BEGINS: what it answers to
-// cuInit(), a CUresult, 0 unless given. There is no GPU behind it: all else fails.
+// A made-up driver of NVIDIA: as libcuda.so.1 in $LD_LIBRARY_PATH it shows how a program's runtime library reacts to a
+// driver of another version, or one without GPUs.
+// $LOCKSTEP_MADE_UP_DRIVER: the CUDA that it supports, 12000 for 12.0. $LOCKSTEP_MADE_UP_DRIVER_BEGINS: the result of
+// cuInit(), a CUresult, 0 by default. There is no GPU behind it: all other calls fail.
 #include <cstdlib>
 #include <cstring>
 
@@ -30,7 +30,7 @@ int cuDriverGetVersion(int* version) {
   return 0;
 }
 
-// By which the runtime library asks for all others, and for this one.
+// The runtime library gets all other functions, and this one, through it.
 int cuGetProcAddress_v2(const char* name, void** function, int, unsigned long long, int* status) {
   *function = std::strcmp(name, "cuInit") == 0               ? address(cuInit)
               : std::strcmp(name, "cuDriverGetVersion") == 0 ? address(cuDriverGetVersion)
@@ -40,7 +40,7 @@ int cuGetProcAddress_v2(const char* name, void** function, int, unsigned long lo
   return 0;
 }
 
-// As drivers before 12.0 have it.
+// The version of drivers before 12.0.
 int cuGetProcAddress(const char* name, void** function, int version, unsigned long long flags) {
   return cuGetProcAddress_v2(name, function, version, flags, nullptr);
 }

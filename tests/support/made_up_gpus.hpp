@@ -1,5 +1,5 @@
 // The GPUs of recorder_gpu.cpp, for a test that runs programs in its own process.
-// Invariant: each that is opened begins with empty memory, whatever the run before has left.
+// Invariant: each opened GPU begins with empty memory, whatever the previous run has left.
 // Used by tests/mpi.
 #pragma once
 
@@ -10,10 +10,10 @@
 
 namespace lockstep::test {
 
-/// The one that was opened last. There must be one.
+/// The GPU that was opened last; there must be one.
 [[nodiscard]] const Recorder& made_up_gpu();
 
-/// Recorder::complaints() of all so far.
+/// Recorder::complaints() of all GPUs so far.
 [[nodiscard]] std::vector<std::string> made_up_gpus_complain();
 
 }  // namespace lockstep::test

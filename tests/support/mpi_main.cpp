@@ -17,7 +17,7 @@ namespace {
 const runtime::Session* current_session = nullptr;
 runtime::Watchdog* current_watchdog = nullptr;
 
-/// For ranks above 0.
+/// Prints failures of ranks above 0.
 class FailurePrinter : public testing::EmptyTestEventListener {
  public:
   explicit FailurePrinter(int rank) : rank_{rank} {}

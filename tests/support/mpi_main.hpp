@@ -1,4 +1,4 @@
-// The main() of MPI tests: every rank runs all tests, the job passes if they pass on every rank.
+// The main() of MPI tests: every rank runs all tests; the job passes if they pass on every rank.
 // Invariant: rank 0 prints the usual lines; other ranks print failures only, with their rank.
 // Used by the GoogleTest binaries of tests/mpi.
 #pragma once
@@ -7,12 +7,12 @@
 
 namespace lockstep::support {
 
-/// The session main() holds for the whole program: MPI can be started once per process only.
+/// The session that main() holds for the whole program, because MPI can start only once per process.
 [[nodiscard]] const runtime::Session& session();
 
 [[nodiscard]] inline const runtime::Communicator& world() { return session().world(); }
 
-/// Tells the watchdog that a test of several commands goes on, as each start of a test does.
+/// Tells the watchdog that a test of several commands continues, as each start of a test does.
 void beat() noexcept;
 
 }  // namespace lockstep::support

@@ -1,5 +1,5 @@
-// In the place of comm/algorithms/mpi_takes_gpus.cpp, where memory of GPUs is made up: $LOCKSTEP_MADE_UP_MPI, if it is
-// set, makes any MPI library one that takes it.
+// Replaces comm/algorithms/mpi_takes_gpus.cpp for made-up GPU memory: if $LOCKSTEP_MADE_UP_MPI is set, any MPI library
+// counts as one that accepts it.
 #include <cstdlib>
 
 #include "comm/algorithms/algorithms.hpp"

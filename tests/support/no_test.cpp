@@ -1,2 +1,2 @@
-// A program must have something: this one has the headers that tests include (see CMakeLists.txt).
+// A program needs a source: this one includes the headers that tests include (see CMakeLists.txt).
 int main() { return 0; }

@@ -1,5 +1,5 @@
-// Whole commands on GPUs that are made up, on the ranks of an MPI job: a GPU is of a process, as are NCCL's settings.
-// Invariant: what the GPUs complain of fails the test; all ranks see the same texts and files.
+// Whole commands on made-up GPUs, on the ranks of an MPI job, because a GPU belongs to a process, like NCCL's settings.
+// Invariant: complaints of the GPUs fail the test; all ranks see the same texts and files.
 // Used by tests/mpi.
 #pragma once
 
@@ -24,9 +24,9 @@ class OnMadeUpGpus : public InFolder {
   }
 };
 
-/// A command, and what is told of it; of code 2 as expect_refused() has it.
+/// A command and its expected output; for code 2 as in expect_refused().
 struct Told {
-  std::vector<int> n_ranks;  ///< of jobs that try it; others leave it out
+  std::vector<int> n_ranks;  ///< of jobs that try it; others skip it
   std::string line;
   std::vector<std::string> says{};
   Variables::Values with{};

@@ -1,4 +1,4 @@
-// Convolutions by the plainest loops, as operations of a stream: where there is no library to compute them.
+// Convolutions by the plainest loops, as operations of a stream: used without a library that computes them.
 // Invariant: added up in double, rounded once.
 // Used by tests of nn/cuda.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace lockstep::test {
 
-/// One element of what a pass computes, of `x`, `w` and `y` as ConvOperands has them.
+/// Computes one element of a pass's result; `x`, `w` and `y` are as in ConvOperands.
 template <class T>
 struct PlainConvolution {
   nn::cuda::ConvPass pass;
@@ -28,7 +28,7 @@ struct PlainConvolution {
   [[nodiscard]] std::size_t n_w() const { return n_out * kernel * kernel * n_in; }
   [[nodiscard]] std::size_t n_y() const { return n * height_out * width_out * n_out; }
 
-  /// visit(row, column) of the input that position (y, x) of the output reads at place (i, j) of the kernel, if any.
+  /// visit(row, column) for the input that position (y, x) of the output reads at place (i, j) of the kernel, if any.
   template <class F>
   void at(std::size_t row, std::size_t column, std::size_t i, std::size_t j, const F& visit) const {
     const std::size_t r = row * stride + i, c = column * stride + j;
@@ -45,7 +45,7 @@ struct PlainConvolution {
     return ((s * height_out + r) * width_out + c) * n_out + o;
   }
 
-  /// Operands as double: each element is converted once, as that takes longer than its products.
+  /// Operands as double: each element is converted once, because that takes longer than its products.
   struct Wide {
     std::vector<double> x, w, y;
   };
@@ -60,7 +60,7 @@ struct PlainConvolution {
             .y = copy(y, n_y(), nn::cuda::ConvPass::forward)};
   }
 
-  /// What the input channels at one place have to do with one output channel.
+  /// Adds the contribution of the input channels at one place to one output channel, or the reverse.
   void add_channels(const Wide& wide, double* sums, std::size_t in_x, std::size_t in_w, std::size_t in_y) const {
     if (pass == nn::cuda::ConvPass::forward) {
       const double* const at_x = wide.x.data() + in_x;
@@ -112,7 +112,7 @@ struct PlainConvolution {
 
 class PlainConvolutions final : public nn::cuda::Convolutions {
  public:
-  /// `fuses`: an epilogue is part of its product's operation, not one of ours behind it.
+  /// `fuses`: an epilogue is part of its product's operation, not our own operation after it.
   explicit PlainConvolutions(bool fuses = false) : fuses_{fuses} {}
 
   void choose(std::span<const nn::cuda::Product>, core::DType, const nn::ExecutorOptions&) override {}
@@ -133,7 +133,7 @@ class PlainConvolutions final : public nn::cuda::Convolutions {
    public:
     explicit Planned(const nn::cuda::Product& product) : product_{product} {}
 
-    std::size_t workspace_bytes() const noexcept override { return 256; }  // to be seen to be shared
+    std::size_t workspace_bytes() const noexcept override { return 256; }  // so that tests see that it is shared
     void enqueue(runtime::Stream& stream, const nn::cuda::ConvOperands& operands) override {
       using nn::cuda::Epilogue;
       using runtime::kernel::region;

@@ -1,4 +1,4 @@
-// Plain loops in place of cuDNN, for programs in tests. $LOCKSTEP_MADE_UP_LACK: what the program then says it lacks.
+// Plain loops in place of cuDNN, for programs in tests. $LOCKSTEP_MADE_UP_LACK: what the program then claims to lack.
 #include <cstdlib>
 #include <string_view>
 

@@ -32,7 +32,7 @@ void expect_says(const Ended& ended, std::string_view text, const std::vector<st
                                   << ended.err;
 }
 
-/// What the program would end the job by, in abort_job().
+/// Records the error with which the program would end the job in abort_job().
 void note(Ended& ended, std::string& failure, const core::Error& error) {
   ended.exit_code = core::to_int(error.code());
   failure = std::string{"error: "} + error.what() + "\n";
@@ -74,7 +74,7 @@ Ended run_ranks(const std::vector<int>& nodes, const RunRank& run) {
 }
 
 Ended run_processes(const runtime::Communicator& world, const RunRank& run) {
-  world.barrier();  // who is ahead may be about to change files that others look at
+  world.barrier();  // a rank that is ahead may be about to change files that others read
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   std::string failure;
@@ -107,7 +107,7 @@ std::vector<std::string> words_of(std::string_view line) {
 
 std::map<std::string, std::string> files_here() {
   std::map<std::string, std::string> files;
-  std::error_code ignored;  // of links in a circle
+  std::error_code ignored;  // links in a circle
   for (const auto& entry : fs::recursive_directory_iterator{"."}) {
     std::ostringstream bytes;
     if (entry.is_regular_file(ignored)) bytes << std::ifstream{entry.path(), std::ios::binary}.rdbuf();

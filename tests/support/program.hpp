@@ -1,6 +1,6 @@
-// A command of a program within a test's process, whose ranks are threads or the processes of the test: what it prints,
-// returns and leaves.
-// Invariant: what a user would see comes back; no process is started, nothing ends this one.
+// A command of a program within a test's process, whose ranks are threads or the processes of the test: its output,
+// exit code and files.
+// Invariant: returns what a user would see; starts no process and never ends this one.
 // Used by tests/program, tests/ranks and tests/mpi.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace lockstep::support {
 
-/// How the program ended; what all ranks have printed.
+/// How the program ended, and the output of all ranks.
 struct Ended {
   int exit_code = 0;
   std::string out{};
@@ -30,21 +30,21 @@ struct Ended {
 /// Returns a rank's exit code.
 using RunRank = std::function<int(const runtime::Communicator&)>;
 
-/// On threads; rank r is on node `nodes[r]`.
+/// Runs on threads; rank r is on node `nodes[r]`.
 [[nodiscard]] Ended run_ranks(const std::vector<int>& nodes, const RunRank& run);
-/// Collective: on the ranks of `world`, which are processes. All get what all have printed.
+/// Collective: runs on the ranks of `world`, which are processes. All get the output of all ranks.
 [[nodiscard]] Ended run_processes(const runtime::Communicator& world, const RunRank& run);
 
-/// `words`, separated at spaces outside of single quotes.
+/// Splits `words` at spaces outside of single quotes.
 [[nodiscard]] std::vector<std::string> words_of(std::string_view words);
 
-/// Files by name with their bytes, folders with none, of all that is in the working folder.
+/// Everything in the working folder: files by name with their bytes, folders with none.
 [[nodiscard]] std::map<std::string, std::string> files_here();
 
-/// Each test has a working folder of its own, the same on all ranks of `world`.
+/// Each test has its own working folder, the same on all ranks of `world`.
 class InFolder : public testing::Test {
  public:
-  /// A file, with the folders that it lies in.
+  /// Writes a file, and creates the folders that contain it.
   static void write(const std::string& path, std::string_view bytes);
 
  protected:
@@ -57,7 +57,7 @@ class InFolder : public testing::Test {
   std::string folder_;
 };
 
-/// Variables of the environment with their values, while it lives. Nothing may read or set one at that moment.
+/// Sets variables of the environment while it lives. No thread may read or set one when it is made or ends.
 class Variables {
  public:
   using Values = std::map<std::string, std::string>;
@@ -71,26 +71,26 @@ class Variables {
   std::map<std::string, std::optional<std::string>> before_{};
 };
 
-/// Whether a part of `text` is as the pattern tells, in which ^ and $ are the ends of a line.
+/// Whether a part of `text` matches the pattern, in which ^ and $ are the ends of a line.
 [[nodiscard]] bool matches(const std::string& text, const std::string& pattern);
 
-/// A line of a table of refusals.
+/// A row of a table of refusals.
 struct Refused {
   std::string line;                 ///< the arguments
-  std::vector<std::string> says{};  ///< what the message has
-  int n_ranks = 0;                  ///< for a job of so many ranks; 0: of any
+  std::vector<std::string> says{};  ///< parts of the message
+  int n_ranks = 0;                  ///< for a job of this many ranks; 0: any
 };
 
 using Program = std::function<Ended(const std::vector<std::string>& arguments, int n_ranks)>;
 
-/// Exit code 2, one message from one of one or three ranks with all that `refused` says, nothing on stdout, and every
-/// file as it was.
+/// Expects exit code 2, one message from one of one or three ranks with all that `refused` says, nothing on stdout, and
+/// unchanged files.
 void expect_refused(const Program& program, const Refused& refused);
 
-/// Exit code 0 without an error; returns what was printed.
+/// Expects exit code 0 without an error; returns the output.
 Ended expect_done(const Program& program, const std::string& line, int n_ranks = 1);
 
-/// The exit code, and texts that stdout or stderr has.
+/// Expects the exit code, and texts in stdout or stderr.
 void expect_told(const Ended& ended, int code, const std::vector<std::string>& says);
 
 }  // namespace lockstep::support

@@ -13,14 +13,14 @@
 
 namespace lockstep::support {
 
-/// The session of the rank that the calling thread is.
+/// The session of the rank that runs in the calling thread.
 [[nodiscard]] const runtime::Session& session();
 
 [[nodiscard]] inline const runtime::Communicator& world() { return session().world(); }
 
 /// Runs `body` on every rank; rank r is on node `nodes[r]`. A rank that throws fails the test.
 void on_ranks(const std::vector<int>& nodes, const std::function<void()>& body);
-/// On 1, 2, 3 and 4 ranks of one node, one after another: odd sizes are not optional.
+/// Runs `body` on 1, 2, 3 and 4 ranks of one node, one after another: odd sizes are not optional.
 void on_all_rank_counts(const std::function<void()>& body);
 
 }  // namespace lockstep::support
@@ -33,7 +33,7 @@ void on_all_rank_counts(const std::function<void()>& body);
   }                                                                            \
   static void Suite##_##Name##_on_rank()
 
-/// The same of a suite with a parameter, which the body knows as `param`.
+/// The same for a suite with a parameter, which the body knows as `param`.
 #define RANKS_TEST_P(Suite, Name)                                                            \
   static void Suite##_##Name##_on_rank(const Suite::ParamType& param);                       \
   TEST_P(Suite, Name) {                                                                      \

@@ -1,6 +1,6 @@
-// Memory that kernels of a test program reach wherever they run: pinned where an accelerator is in use, else plain.
-// Invariant: what was taken while an accelerator was in use is given back while it still is.
-// Used by tests of kernels' bodies, whose arrays and numbers are all of this kind.
+// Memory that kernels of a test program reach wherever they run: pinned if an accelerator is in use, else plain.
+// Invariant: memory that was allocated while an accelerator was in use is freed while it still is.
+// Used by tests of kernels' bodies, for all their arrays and numbers.
 #pragma once
 
 #include <cstddef>

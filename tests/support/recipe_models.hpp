@@ -1,5 +1,5 @@
-// The models of the shipped recipes, with the batch of a rank and what data sets say of them.
-// Invariant: what share/recipes says of them is so here, as a test of nn/cuda sees to.
+// The models of the shipped recipes, with the batch of a rank and facts about data sets.
+// Invariant: a test of nn/cuda checks that share/recipes says the same.
 // Used by tests of nn/cuda.
 #pragma once
 

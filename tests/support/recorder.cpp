@@ -25,7 +25,7 @@ std::uint64_t digest_of(std::span<const std::byte> bytes) {
 
 class Recorder::Moment final : public runtime::Mark {
  public:
-  /// `time`: when the stream comes to it, by the host's clock; of marks that tell.
+  /// `time`: when the stream reaches it, by the host's clock; for marks that report it.
   Moment(State& state, int stream, std::shared_ptr<const core::Seconds> time = {})
       : state_{state}, of_{state.record_of(stream)}, time_{std::move(time)} {
     if (of_ == nullptr) {
@@ -42,14 +42,14 @@ class Recorder::Moment final : public runtime::Mark {
     state_.forbid("waits");
     if (of_ == nullptr) state_.wait_for(*clock_);
   }
-  // Who asks will ask until it is.
+  // A caller that asks will ask until it is done.
   [[nodiscard]] bool is_done() const override {
     const std::lock_guard lock{state_.in_use};
     state_.forbid("waits");
     if (of_ == nullptr) state_.get_done(*clock_);
     return true;
   }
-  // `stream` waits for it.
+  // Makes `stream` wait for it.
   void hold(int stream) const {
     const std::shared_ptr<Record> record = state_.record_of(stream);
     if (record != nullptr && record != of_) {
@@ -70,8 +70,8 @@ class Recorder::Moment final : public runtime::Mark {
 
  private:
   State& state_;
-  std::shared_ptr<Record> of_;                                // null: of no record
-  std::shared_ptr<Clock> clock_ = std::make_shared<Clock>();  // of the record, if it is of one
+  std::shared_ptr<Record> of_;                                // null: not in a record
+  std::shared_ptr<Clock> clock_ = std::make_shared<Clock>();  // in the record, if there is one
   std::shared_ptr<Clock> again_ = std::make_shared<Clock>();  // when it is replayed
   std::shared_ptr<const core::Seconds> time_;
 };
@@ -116,7 +116,7 @@ class Recorder::Line final : public runtime::Queue {
     if (state_.record_of(stream_) != nullptr) state_.complaints.emplace_back("what is recorded has no time");
     const auto time = std::make_shared<core::Seconds>();
     state_.add(stream_, "time", "", {}, {}, [time] { *time = runtime::host_clock(); });
-    return std::make_unique<Moment>(state_, stream_, time);  // which is over when the time is known
+    return std::make_unique<Moment>(state_, stream_, time);  // it is over when the time is known
   }
   void wait_for(const runtime::Mark& mark) override {
     const std::lock_guard lock{state_.in_use};
@@ -127,7 +127,7 @@ class Recorder::Line final : public runtime::Queue {
     state_.forbid("waits");
     state_.wait_for(all());
   }
-  // Who asks will ask until it is.
+  // A caller that asks will ask until it is done.
   bool is_done() override {
     const std::lock_guard lock{state_.in_use};
     state_.forbid("waits");
@@ -163,7 +163,7 @@ class Recorder::Line final : public runtime::Queue {
   }
 
  private:
-  // Also what it waits for, with nothing behind that.
+  // Also includes what it waits for, even without later operations.
   [[nodiscard]] const Clock& all() const { return state_.clocks[static_cast<std::size_t>(stream_)]; }
 
   State& state_;
@@ -186,7 +186,7 @@ class Recorder::Device final : public runtime::Accelerator {
     state_.peak_bytes = std::max(state_.peak_bytes, state_.n_bytes);
     return data;
   }
-  // As a GPU's, it returns when nothing that was enqueued is left to do.
+  // Like a GPU's, it returns when no enqueued operation remains.
   void release(std::byte* data, Memory memory) noexcept override {
     const std::lock_guard lock{state_.in_use};
     state_.host.resize(state_.pending.size());
@@ -214,7 +214,7 @@ class Recorder::Device final : public runtime::Accelerator {
   }
 
  private:
-  // Pages that nobody touches take no memory, however many there are; else as the sanitizers watch it.
+  // Untouched pages take no memory, however many there are; otherwise as sanitizers watch it.
   [[nodiscard]] std::byte* take(std::size_t n_bytes) const {
     if (state_.bodies == Bodies::run) return static_cast<std::byte*>(std::calloc(n_bytes, 1));
     void* const pages =

@@ -1,7 +1,7 @@
-// A device that keeps what it is given to do, judges it, and does it on the host when somebody waits for it.
-// Invariant: an operation runs as late as is allowed: when the host waits for its stream, or for another one that waits
-// for it. So what relies on an order that nobody asked for gives other results here, and is complained of too.
-// Used by tests of what is enqueued on GPUs, where there is none.
+// A device that records its operations, judges them, and executes them on the host when something waits for them.
+// Invariant: an operation runs as late as allowed: when the host waits for its stream, or for another one that waits
+// for it. So code that relies on an order that it did not request gets other results here, and a complaint.
+// Used by tests of what is enqueued on GPUs, if there is none.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace lockstep::test {
 
 enum class Bodies {
   run,
-  skip  ///< operations are judged only, so that memory need not be there: results are zeros
+  skip  ///< operations are only judged, so that memory need not exist: results are zeros
 };
 
 class Recorder {
@@ -27,27 +27,27 @@ class Recorder {
                     Bodies bodies = Bodies::run);
   ~Recorder();
 
-  /// What Stream and Buffer take; the recorder must outlive it.
+  /// The device for Stream and Buffer; the recorder must outlive it.
   [[nodiscard]] std::unique_ptr<runtime::Accelerator> device();
 
-  /// More cannot be allocated on the device; 1 TiB unless limited.
+  /// Limits memory on the device; the default is 1 TiB.
   void limit_memory(core::Bytes all);
 
-  /// What is wrong with what was enqueued so far, a sentence each: memory touched that is not allocated (such an
-  /// operation never runs), or touched by two streams of which one writes and neither waits for the other.
+  /// Errors in what was enqueued so far, one sentence each: an operation touches memory that is not allocated (it then
+  /// never runs), or two streams touch memory of which one writes and neither waits for the other.
   [[nodiscard]] const std::vector<std::string>& complaints() const noexcept;
 
-  /// Bytes of the device that are allocated, and the most there were at once.
+  /// Allocated bytes of the device now, and the most at any time.
   [[nodiscard]] std::size_t n_bytes() const;
   [[nodiscard]] std::size_t peak_bytes() const;
-  /// Allocations and releases, of pinned memory too, so far; a steady step has none.
+  /// Allocations and releases so far, including pinned memory; a steady step has none.
   [[nodiscard]] int n_allocations() const;
   /// How often the host waited for a stream so far; a steady step never does.
   [[nodiscard]] int n_host_waits() const;
   [[nodiscard]] int n_replays() const;
 
-  /// All that was enqueued since the last call, a line each: stream, name, grid, places in memory, and the kernel's own
-  /// bytes as a digest. Two steps that give the same may be recorded once and replayed.
+  /// Everything enqueued since the last call, one line each: stream, name, grid, places in memory, and a digest of the
+  /// kernel's own bytes. Of two steps with the same lines, one may be recorded and replayed for the other.
   [[nodiscard]] std::vector<std::string> take_lines();
 
  private:

@@ -1,9 +1,9 @@
-// GPUs that are made up, and played by a recorder: what a program links in place of runtime/gpu_cuda.cpp.
+// Made-up GPUs, simulated by a recorder: a program links this in place of runtime/gpu_cuda.cpp.
 // Invariant: at the end of the process the recorder's complaints are printed and become exit code 99.
 // Used by the programs *_on_recorder, and by tests of whole commands in tests/mpi.
-// $LOCKSTEP_MADE_UP_GPUS: how many the machine has, 1 unless given, or "visible": those whose numbers are in
-// $CUDA_VISIBLE_DEVICES, which a batch system sets, and none without it. They are of $LOCKSTEP_MADE_UP_GPU_BYTES each
-// and of $LOCKSTEP_MADE_UP_GPU_ARCHITECTURE, 90, near the processors of "0-3;4-7" in $LOCKSTEP_MADE_UP_GPU_PROCESSORS;
+// $LOCKSTEP_MADE_UP_GPUS: the number of GPUs of the machine, 1 by default, or "visible": those in
+// $CUDA_VISIBLE_DEVICES, which a batch system sets, and none without it. Each has $LOCKSTEP_MADE_UP_GPU_BYTES and
+// $LOCKSTEP_MADE_UP_GPU_ARCHITECTURE, 90, and is near the processors of "0-3;4-7" in $LOCKSTEP_MADE_UP_GPU_PROCESSORS;
 // $LOCKSTEP_MADE_UP_SWITCHES: 0 if they have none.
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@
 namespace lockstep::runtime {
 namespace {
 
-// They outlive all buffers, also those of static objects.
+// They outlive all buffers, even those of static objects.
 std::vector<test::Recorder*>& recorders() {
   static auto& all = *new std::vector<test::Recorder*>;
   return all;
@@ -66,7 +66,7 @@ std::vector<int> processors_near(int number) {
 
 GpuSurvey survey_gpus() {
   GpuSurvey survey{.driver = "13.0", .toolkit = "13.0"};
-  const auto host = static_cast<std::uint16_t>(core::fnv1a(host_name()));  // GPUs of two nodes are not the same
+  const auto host = static_cast<std::uint16_t>(core::fnv1a(host_name()));  // GPUs of two nodes differ
   for (const int number : numbers_made_up())
     survey.gpus.push_back({.name = "made-up GPU",
                            .uuid = fmt::format("GPU-00000000-0000-0000-{:04x}-{:012x}", host, number),

@@ -1,4 +1,4 @@
-// What a recorder knows: who touched which memory when, what is left to do, and what is being recorded.
+// The state of a recorder: who touched which memory when, what remains to be done, and what is being recorded.
 // Invariant: used with the lock held.
 // Used by recorder.cpp.
 #pragma once
@@ -25,7 +25,7 @@ using runtime::kernel::Region;
 
 inline constexpr const char* nowhere = "nowhere";
 
-// How many operations of each stream surely are over; missing ones: none.
+// How many operations of each stream are certainly over; missing streams: none.
 using Clock = std::vector<std::size_t>;
 
 inline void advance_to(Clock& clock, const Clock& other) {
@@ -51,16 +51,16 @@ struct Allocation {
 
 struct Pending {
   std::function<void()> run;
-  Clock after;  // what must have run before
+  Clock after;  // what must have run earlier
 };
 
-// What streams are given while one of them is recorded.
+// What streams receive while one of them is recorded.
 struct Record {
   int origin;
   std::thread::id by = std::this_thread::get_id();
   std::vector<std::function<void(const std::map<int, int>&)>>
-      actions{};                  // with the streams that stand for those recorded
-  std::map<int, Clock> clocks{};  // of those recorded, in operations of the record
+      actions{};                  // with streams that stand for the recorded ones
+  std::map<int, Clock> clocks{};  // of the recorded ones, in operations of the record
 };
 
 class Recorded final : public runtime::Graph {
@@ -71,7 +71,7 @@ class Recorded final : public runtime::Graph {
 
  private:
   std::shared_ptr<const Record> record_;
-  mutable std::map<int, int> streams_{};  // others than the one that replays
+  mutable std::map<int, int> streams_{};  // except the one that replays
 };
 
 struct Recorder::State {
@@ -91,8 +91,8 @@ struct Recorder::State {
 
   Clock host{};                                        // what the host has waited for
   std::vector<Clock> clocks{};                         // of streams: what is over before the next operation begins
-  std::vector<std::vector<Pending>> pending{};         // of streams, from the first operation on
-  std::vector<std::size_t> n_run{};                    // of those
+  std::vector<std::vector<Pending>> pending{};         // by stream, from the first operation on
+  std::vector<std::size_t> n_run{};                    // of these
   std::map<int, std::shared_ptr<Record>> recording{};  // streams
 
   // The allocation that holds a region, or null.
@@ -105,7 +105,7 @@ struct Recorder::State {
     return offset + region.n_bytes <= next->second.n_bytes ? &next->second : nullptr;
   }
 
-  // Judges one region of operation `index` of a stream, and gives its place.
+  // Judges one region of operation `index` of a stream, and returns its place.
   std::string touch(int stream, std::size_t index, const std::string& name, const Region& region, bool is_write) {
     if (region.n_bytes == 0) return "nothing";
     std::size_t offset = 0;
@@ -117,7 +117,7 @@ struct Recorder::State {
     }
     const std::string place = fmt::format("{}[{}:{}]", of->number, offset, offset + region.n_bytes);
     const Clock& seen = clocks[static_cast<std::size_t>(stream)];
-    std::erase_if(of->accesses, [this](const Access& earlier) {  // what everybody has seen
+    std::erase_if(of->accesses, [this](const Access& earlier) {  // what all streams have seen
       const auto by = static_cast<std::size_t>(earlier.stream);
       return by < host.size() && earlier.index <= host[by];
     });
@@ -146,7 +146,7 @@ struct Recorder::State {
     const auto of = recording.find(stream);
     return of == recording.end() ? nullptr : of->second;
   }
-  // What the host may not do as long as it records.
+  // Forbids what the host must not do while it records.
   void forbid(const char* what) {
     for (const auto& [stream, record] : recording)
       if (record->by == std::this_thread::get_id()) {
@@ -196,7 +196,7 @@ struct Recorder::State {
         if (other != stream) run(other, after[other]);
       try {
         pending[stream][index].run();
-      } catch (...) {  // nothing runs on a device that has failed, and owners of what is left may be gone
+      } catch (...) {  // nothing runs on a device that has failed, and owners of the rest may be gone
         for (std::size_t other = 0; other < pending.size(); ++other) n_run[other] = pending[other].size();
         throw;
       }
@@ -204,12 +204,12 @@ struct Recorder::State {
     }
   }
 
-  // All that is over at a moment.
+  // Finishes everything that is over at a moment.
   void get_done(const Clock& moment) {
     for (std::size_t stream = 0; stream < moment.size(); ++stream) run(stream, moment[stream]);
     advance_to(host, moment);
   }
-  // By a host that stands still until it is, unless it knows that it is.
+  // The host waits until it is over, unless it already knows that.
   void wait_for(const Clock& moment) {
     for (std::size_t stream = 0; stream < moment.size(); ++stream)
       if (moment[stream] > (stream < host.size() ? host[stream] : 0)) {

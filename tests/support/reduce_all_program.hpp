@@ -11,7 +11,7 @@
 
 namespace lockstep::support {
 
-/// The exit code of the rank that calls it.
+/// Returns the exit code of the calling rank.
 inline int run_reduce_all(const runtime::Communicator& world, const reduce_all::CommandLine& line,
                           const runtime::LauncherHint& hint = {}) {
   const runtime::Session session{world};
@@ -27,7 +27,7 @@ inline int run_reduce_all(const runtime::Communicator& world, const reduce_all::
   };
 }
 
-/// On threads of one node.
+/// Runs on threads of one node.
 [[nodiscard]] inline Ended reduce_all_on(const std::vector<std::string>& arguments, int n_ranks) {
   return run_ranks(std::vector<int>(static_cast<std::size_t>(n_ranks)), reduce_all_by_rank(arguments));
 }

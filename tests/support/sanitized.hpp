@@ -1,7 +1,7 @@
-// Whether a sanitizer watches. That of addresses needs terabytes of address space, and descriptors of its own for each
-// look at an object; all are slow.
+// Whether a sanitizer watches. The address sanitizer needs terabytes of address space, and descriptors of its own for
+// each look at an object; all sanitizers are slow.
 // Invariant: is_sanitized is true in the preset asan, is_slow also in tsan.
-// Used by tests that take limits of the process to their end, and by those that try fewer cases then.
+// Used by tests that reach limits of the process, and by those that then try fewer cases.
 #pragma once
 
 namespace lockstep {
@@ -18,7 +18,7 @@ inline constexpr bool is_slow = true;
 inline constexpr bool is_slow = is_sanitized;
 #endif
 
-/// Divides the number of draws where each takes long.
+/// Divides the number of draws that take long.
 inline constexpr int slow_divisor = is_slow ? 10 : 1;
 
 }  // namespace lockstep

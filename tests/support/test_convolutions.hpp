@@ -1,4 +1,4 @@
-// What computes products on the device that a test program tests, and how exactly.
+// Computes products on the device under test, with their accuracy.
 // Invariant: for the device of test_device.hpp.
 // Used by tests of nn/cuda; implemented by test_convolutions_plain.cpp and tests/gpu/test_convolutions_cudnn.cpp.
 #pragma once
@@ -12,7 +12,7 @@ namespace lockstep::test {
 /// `fuses`: epilogues are parts of their products.
 [[nodiscard]] std::unique_ptr<nn::cuda::Convolutions> make_convolutions(bool fuses = false);
 
-/// How far results in float32 may be from those of exact products that are at most `exact` away.
+/// The tolerance of results in float32, given that exact products differ by at most `exact`.
 [[nodiscard]] double tolerance_in_f32(double exact);
 
 }  // namespace lockstep::test

@@ -1,4 +1,4 @@
-// The device that a test program tests, and what computes products on it: chosen when the program is linked.
+// The device under test, and what computes products on it: chosen when the program is linked.
 // Invariant: a device is in use while a TestDevice lives.
 // Used by tests of optim/cuda and nn/cuda; implemented by test_device_recorder.cpp, and in tests/gpu by
 // test_device_opened.cpp.
@@ -14,15 +14,15 @@ namespace lockstep::test {
 
 class TestDevice {
  public:
-  /// Threads run in that order where anybody can choose it.
+  /// Threads run in that order if it can be chosen.
   explicit TestDevice(runtime::kernel::ThreadOrder order = runtime::kernel::ThreadOrder::shuffled);
   ~TestDevice();
   TestDevice(const TestDevice&) = delete;
   TestDevice& operator=(const TestDevice&) = delete;
 
-  /// Whether it tells what it was given to do: the members below are of no use otherwise.
+  /// Whether it reports its operations; otherwise the members below are useless.
   [[nodiscard]] bool is_recorder() const noexcept;
-  // As Recorder's of recorder.hpp.
+  // As in recorder.hpp.
   [[nodiscard]] const std::vector<std::string>& complaints() const noexcept;
   [[nodiscard]] std::vector<std::string> take_lines();
   [[nodiscard]] int n_allocations() const noexcept;

@@ -1,4 +1,4 @@
-// What tests ask of a text.
+// Queries of texts for tests.
 // Invariant: for tests only.
 // Used by unit tests of every folder.
 #pragma once

@@ -1,4 +1,4 @@
-// Trainings on GPUs that are made up: what a run of them has printed.
+// Trainings on made-up GPUs, and their output.
 // Invariant: as in on_made_up_gpus.hpp.
 // Used by tests/mpi.
 #pragma once
@@ -16,10 +16,10 @@ inline Ended lockstep_line(const std::vector<std::string>& words, int /*n_ranks*
   return lockstep_together(words, world());
 }
 
-/// Collective: `lockstep train`, which must end well.
+/// Collective: runs `lockstep train`, which must succeed.
 inline Ended trained(const std::string& line) { return expect_done(lockstep_line, "train " + line); }
 
-/// Collective: the same by the first rank alone, while others wait. They get nothing.
+/// Collective: the same by the first rank alone, while others wait and get nothing.
 inline std::optional<Ended> trained_alone(const std::string& line) {
   const auto part = world().split(world().rank() == 0 ? 0 : 1, world().rank());
   std::optional<Ended> ended;
@@ -30,7 +30,7 @@ inline std::optional<Ended> trained_alone(const std::string& line) {
   return ended;
 }
 
-/// The loss on the line of stdout that begins with `key`; 0 if there is none, as of a run that evaluates nothing.
+/// The loss on the line of stdout that begins with `key`; 0 if there is none, as in a run without evaluation.
 inline double loss_of(const Ended& ended, const std::string& key = "training") {
   std::smatch loss;
   const bool is_told = std::regex_search(ended.out, loss, std::regex{"(^|\n)" + key + " +loss ([^,\n]*)"});

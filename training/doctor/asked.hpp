@@ -33,8 +33,8 @@ class Asked {
     }}.detach();
   }
 
-  /// Callable once: what the question returns or throws; nothing if it takes longer than `limit`, counted from its
-  /// start. A process can end meanwhile, unless its thread is in an uninterruptible wait of the kernel.
+  /// Callable once: returns, or throws, the result of the question; nothing if it takes longer than `limit`, counted
+  /// from its start. A process can still end, unless its thread is in an uninterruptible wait of the kernel.
   [[nodiscard]] std::optional<Answer> within(core::Seconds limit) {
     const std::chrono::duration<double> left{limit.value - since_.elapsed().value};
     if (answer_.wait_for(left) != std::future_status::ready) return std::nullopt;

@@ -33,12 +33,12 @@ struct Check {
 [[nodiscard]] bool computes_on_gpus(const Job& job);
 [[nodiscard]] Finding check_fabric(const Job& job);
 
-// What nodes are set to.
+// Settings of nodes.
 [[nodiscard]] Finding check_governor(const Job& job);
 [[nodiscard]] Finding check_huge_pages(const Job& job);
 [[nodiscard]] Finding check_numa_balancing(const Job& job);
 
-// What limits a process.
+// Limits of a process.
 [[nodiscard]] Finding check_memory(const Job& job);
 [[nodiscard]] Finding check_shared_memory(const Job& job);
 [[nodiscard]] Finding check_locked_memory(const Job& job);
@@ -46,7 +46,7 @@ struct Check {
 [[nodiscard]] Finding check_stack(const Job& job);
 [[nodiscard]] Finding check_core_files(const Job& job);
 
-// What nodes and ranks have to agree in.
+// Facts that nodes and ranks must agree in.
 [[nodiscard]] Finding check_clocks(const Job& job);
 [[nodiscard]] Finding check_names(const Job& job);
 [[nodiscard]] Finding check_program(const Job& job);

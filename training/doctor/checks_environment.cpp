@@ -31,15 +31,15 @@ site::Fabric fabric_of(const Facts& facts) {
   return has("InfiniBand") ? site::Fabric::infiniband : site::Fabric::unknown;
 }
 
-/// Whether MPI or its networks read the variable. This program reads none of the others, such as NCCL's, so a mistake
-/// in them does not stop its own job; neither does a name that nothing reads.
+/// Whether MPI or its networks read the variable. This program does not read the others, such as NCCL's, so a mistake
+/// in them does not stop its own job; neither does an unknown name.
 bool reaches_mpi(const site::Variable& variable) {
   constexpr std::array<std::string_view, 7> prefixes{"OMPI_", "PMIX_", "PRTE_", "MPICH_", "FI_", "UCX_", "PALS_"};
   return site::is_known_variable(variable.name) &&
          std::ranges::any_of(prefixes, [&](std::string_view prefix) { return variable.name.starts_with(prefix); });
 }
 
-/// Of all ranks, each finding once, the worst first.
+/// The findings of all ranks, each once, the worst first.
 std::vector<site::Finding> lint(const Job& job) {
   const site::Fabric fabric = fabric_of(job.ranks.front());
   std::set<std::map<std::string, std::string>> environments;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double slow_GBps = 0.05;
 constexpr double much_slower = 3;
-constexpr std::uint64_t least_judged = 32'000'000;  ///< bytes: less is read in too little time
+constexpr std::uint64_t least_judged = 32'000'000;  ///< bytes: less is read too fast for a measurement
 
 double read_GBps(const Facts& facts) {
   return core::gigabytes_per_second({facts.node.data.n_read}, {facts.node.data.seconds});

@@ -13,7 +13,7 @@
 namespace lockstep::training::doctor {
 namespace {
 
-/// The ranks of one node, and what the job wants of its GPUs.
+/// The ranks of one node, and the job's requirements for its GPUs.
 struct NodeOfGpus {
   const Job& job;
   int number;
@@ -43,7 +43,7 @@ Finding judge_host_program(const NodeOfGpus& node) {
           .fix = "build it with nvcc and cuDNN (INSTALL); nodes without GPUs may cost less"};
 }
 
-/// What keeps some rank from a GPU.
+/// The obstacle between some rank and a GPU.
 std::optional<Finding> find_obstacle(const NodeOfGpus& node) {
   const auto rank =
       std::ranges::find_if(node.ranks, [&](std::size_t number) { return sees_none(node.job.ranks[number]); });
@@ -85,7 +85,7 @@ std::string describe_versions(const GpuFacts& gpus) {
   return text;
 }
 
-/// "; rank 0: GPU-8f6d1a2b, rank 1: ..." where each rank sees one.
+/// "; rank 0: GPU-8f6d1a2b, rank 1: ..." if each rank sees one.
 std::string describe_owners(const NodeOfGpus& node) {
   constexpr std::size_t shown = 12;
   std::vector<std::string> owners;

@@ -39,7 +39,7 @@ Finding tell_singletons(const Facts& facts) {
           .fix = fix_for_singletons(facts)};
 }
 
-/// The number of ranks requested from the batch system, if MPI has another one.
+/// Reports if the number of ranks requested from the batch system differs from MPI's.
 std::optional<Finding> compare_with_batch(const Job& job) {
   const Facts& facts = job.ranks.front();
   if (!facts.pbs_complaint.empty())
@@ -93,7 +93,7 @@ int n_threads_of(const Job& job) { return job.need ? std::max(job.need->recipe.t
 
 bool is_fast(const Port& port) { return port.kind != "Ethernet"; }
 
-/// "InfiniBand mlx5_0/1 200 Gb/s, Ethernet eth0": those that have a link.
+/// "InfiniBand mlx5_0/1 200 Gb/s, Ethernet eth0": the ports that have a link.
 std::string describe_ports(const std::vector<Port>& ports) {
   std::vector<std::string> texts;
   for (const Port& port : ports) {
@@ -105,7 +105,7 @@ std::string describe_ports(const std::vector<Port>& ports) {
   return texts.empty() ? "no network adapter in /sys" : core::join(texts);
 }
 
-/// The same adapters at the same rate have the same text, whatever their interfaces are called.
+/// The same adapters at the same rate have the same text, whatever the names of their interfaces.
 std::string signature_of(const std::vector<Port>& ports) {
   std::vector<std::string> texts;
   for (const Port& port : ports)
@@ -151,7 +151,7 @@ Finding check_own_launcher(const Job& job) {
       seen.push_back(one.what);
       fixes.push_back(one.fix);
     }
-    return {.verdict = job.has_launcher() ? Verdict::note : Verdict::fail,  // which then is there without it
+    return {.verdict = job.has_launcher() ? Verdict::note : Verdict::fail,  // because it then exists without one
             .seen = core::join(seen, "\n"),
             .fix = core::join(fixes, "; ")};
   });

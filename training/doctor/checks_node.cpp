@@ -43,7 +43,7 @@ Finding judge_numa_balancing(const Facts& facts) {
           .fix = "sysctl kernel.numa_balancing=0"};
 }
 
-/// Of the error that `compare` throws.
+/// The finding for the error that `compare` throws.
 template <class Compare>
 Finding judge_room(const std::string& otherwise, Compare compare) {
   const auto complaint = core::complaint_of(compare);

@@ -1,4 +1,4 @@
-// What nodes and ranks have to agree in.
+// Facts that nodes and ranks must agree in.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ bool is_one_value(const Placed<std::string>& values) {
   return std::ranges::all_of(values, [&](const auto& entry) { return entry.second == values.front().second; });
 }
 
-/// Whether ranks of one node differ: then the node's name is not enough.
+/// Whether ranks of one node differ, so that the node's name is not enough.
 bool differs_within_nodes(const Job& job, const std::vector<std::string>& values) {
   std::map<int, std::string> of_node;
   for (std::size_t rank = 0; rank < values.size(); ++rank)
@@ -74,7 +74,7 @@ std::string variable_of(const Facts& facts, const std::string& name) {
   return found == facts.variables.end() ? "not set" : fmt::format("'{}'", found->second);
 }
 
-/// The certain distance of the clocks, between a lower and an upper bound.
+/// The least distance of the clocks that the bounds guarantee.
 double sure_skew(const NodeFacts& node) noexcept {
   return node.clock_low > 0 ? node.clock_low : std::max(0.0, -node.clock_high);
 }
@@ -99,7 +99,7 @@ Finding judge_names(const Facts& facts) {
           .fix = "have them added to DNS or /etc/hosts, and check with getent hosts NODE"};
 }
 
-/// Only the version if it differs: a digest means nothing to a reader.
+/// Shows only the version if it differs, because a digest means nothing to a reader.
 std::string describe_program(const Facts& facts) {
   return fmt::format("lockstep {}, digest {}", facts.version,
                      facts.digest.empty() ? "unknown" : facts.digest.substr(0, 8));

@@ -36,12 +36,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Names that one node looks up at most.
+/// The most names that one node looks up.
 constexpr std::size_t most_names = 64;
-/// Together with file systems, which are asked at the same time.
+/// For names and file systems together, which are asked at the same time.
 constexpr core::Seconds patience{10};
 
-/// -1: it is not set, or no number.
+/// Returns -1 if it is not set, or not a number.
 int read_number(const char* variable) {
   const char* const text = std::getenv(variable);
   if (text == nullptr) return -1;
@@ -51,7 +51,7 @@ int read_number(const char* variable) {
   return error == std::errc{} && end == all.data() + all.size() ? value : -1;
 }
 
-/// The lines of PBS_NODEFILE, one per rank; if it exists but cannot be read, the reason is kept.
+/// Counts the lines of PBS_NODEFILE, one per rank; if it exists but cannot be read, keeps the reason.
 void count_pbs_lines(Facts& facts) {
   constexpr core::Bytes most{std::uint64_t{64} << 20};  // of a million ranks
   const char* const path = std::getenv("PBS_NODEFILE");
@@ -68,7 +68,7 @@ void count_pbs_lines(Facts& facts) {
   for (std::string line; std::getline(lines, line);) facts.pbs_lines += line.empty() ? 0 : 1;
 }
 
-/// From the initial environment of the process: Open MPI adds to it if the process is alone.
+/// Reads the initial environment of the process, because Open MPI adds to it if the process is alone.
 std::vector<std::string> read_pmi() {
   const auto is_offered = [](const char* variable) { return runtime::was_started_with(getpid(), variable); };
   std::vector<std::string> offers;
@@ -92,7 +92,7 @@ Limits read_limits() {
           .data_left = left.data};
 }
 
-/// With size and time of each file.
+/// Lists them with size and time of each file.
 std::vector<Library> read_libraries() {
   std::ifstream maps{"/proc/self/maps"};
   std::stringstream text;
@@ -107,7 +107,7 @@ std::vector<Library> read_libraries() {
   return libraries;
 }
 
-/// Empty if it cannot be read.
+/// Returns nothing if it cannot be read.
 std::string digest_program() {
   std::string digest;
   static_cast<void>(core::complaint_of([&digest] { digest = io::digest_of_file("/proc/self/exe"); }));
@@ -119,7 +119,7 @@ void tell_of_launcher(Facts& facts) {
   facts.launcher = hint.name;
   facts.launched_rank = hint.rank.value_or(-1);
   facts.launched_ranks = hint.n_ranks.value_or(std::max(read_number("PMI_SIZE"), read_number("OMPI_COMM_WORLD_SIZE")));
-  facts.slurm_tasks = read_number("SLURM_STEP_NUM_TASKS");  // those of a step may be fewer than those of the job
+  facts.slurm_tasks = read_number("SLURM_STEP_NUM_TASKS");  // a step may have fewer than the job
   if (facts.slurm_tasks < 0) facts.slurm_tasks = read_number("SLURM_NTASKS");
   count_pbs_lines(facts);
   facts.pmi = read_pmi();
@@ -172,7 +172,7 @@ std::string no_answer(const std::string& path) {
   return fmt::format("'{}' did not answer within {:.0f} s", path, patience.value);
 }
 
-/// Questions of a rank, and of the first rank of a node, to file systems and drivers, all at once.
+/// Questions of a rank, and of the first rank of a node, to file systems and drivers, all at the same time.
 class FileQuestions {
  public:
   /// `node`: its number; below 0: this rank is not the first of its node.
@@ -205,7 +205,7 @@ class FileQuestions {
     if (data_) facts.node.data = answer(*data_, request_.data);
     if (val_) facts.node.val = answer(*val_, request_.val);
     if (data_ && facts.node.data.complaint.empty()) measure(facts.node.data);
-    if (node_ > 0) facts.node.data.classes.clear();  // those of the first node are told
+    if (node_ > 0) facts.node.data.classes.clear();  // only those of the first node are reported
   }
 
  private:
@@ -256,7 +256,7 @@ std::vector<std::string> share_names(const runtime::Communicator& world, const F
   return names;
 }
 
-/// Collective: of each rank, at rank 0.
+/// Collective: gathers the facts of each rank at rank 0.
 std::vector<Facts> gather_facts(const runtime::Communicator& world, const Facts& mine) {
   std::vector<Facts> all;
   for (const std::string& text : world.gather(to_text(mine))) all.push_back(facts_from_text(text));

@@ -51,8 +51,8 @@ example, OMPI_MCA_btl names an unknown component), 4 a rank is stopped or gone (
 )";
 }
 
-/// A process that another MPI's launcher started as one of several is alone. The first speaks for all; the others end
-/// with 0, because launchers end a job at the first other code, before the first has spoken.
+/// A process that another MPI's launcher started as one of several is alone. Only the first speaks. The others end with
+/// 0, because launchers end a job at the first other code, before the first process has spoken.
 bool is_silent(const runtime::Communicator& world) {
   const runtime::LauncherHint hint = runtime::read_launcher_hint();
   return world.n_ranks() == 1 && hint.n_ranks.value_or(1) > 1 && hint.rank.value_or(0) > 0;
@@ -100,14 +100,14 @@ void declare(core::Flags& flags, const std::shared_ptr<Request>& request) {
   flags.text("--json", request->json);
 }
 
-/// If MPI then does not start, the table is never printed.
+/// Reported first: if MPI does not start, the table is never printed.
 void tell_what_stops_mpi() {
   for (const site::Finding& finding : slips_in(read_variables(), site::Fabric::unknown))
     if (finding.severity == site::Severity::error && finding.what.starts_with("OMPI_MCA_"))
       core::log_error(fmt::format("{}; {}\n  fix: {}", finding.what, finding.why, finding.fix));
 }
 
-/// Refuses flags that would be silently ignored. With `request` resolved: a recipe may name the set.
+/// Refuses flags that would be silently ignored. `request` must be resolved, because a recipe may name the set.
 void check_companions(const core::Flags& flags, const Request& request) {
   const auto need = [](const char* flag, const char* fix) {
     core::fail_usage({.what = fmt::format("{} has no effect alone", flag), .where = flag, .expected = "", .fix = fix});
@@ -129,7 +129,7 @@ Invocation parse(const std::vector<std::string>& arguments) {
   flags.parse(arguments);
   resolve(*request);
   check_companions(flags, *request);
-  request->expect_ranks = std::exchange(invocation.expect_ranks, 0);  // one of the checks tells
+  request->expect_ranks = std::exchange(invocation.expect_ranks, 0);  // one of the checks reports it
   invocation.before_mpi = tell_what_stops_mpi;
   invocation.run = [request](const runtime::Session& session, runtime::Watchdog&) { return run(*request, session); };
   return invocation;

@@ -1,6 +1,6 @@
 // The command `lockstep doctor`: reports what would stop a job, before it runs.
-// Invariant: nothing is left behind, nothing hangs: every question that may never be answered has a limit, one minute
-// all together.
+// Invariant: nothing is left behind, and nothing hangs: every question that may never be answered has a limit, all
+// together one minute.
 // Used by training/command.
 #pragma once
 

@@ -37,13 +37,13 @@ struct Library {
 struct SeenGpu {
   std::string name{};  ///< "NVIDIA H200"
   std::string uuid{};
-  std::uint64_t memory = 0;  ///< bytes, all that it has
-  bool has_bf16 = true;      ///< as runtime::Gpu says
+  std::uint64_t memory = 0;  ///< bytes, in total
+  bool has_bf16 = true;      ///< as in runtime::Gpu
 
   bool operator==(const SeenGpu&) const = default;
 };
 
-/// GPUs that a rank may train on, from runtime/gpu.hpp; none, with the reason, if a program cannot train there.
+/// GPUs that a rank may train on, from runtime/gpu.hpp; none, with the reason, if a program cannot train on them.
 struct GpuFacts {
   std::vector<SeenGpu> seen{};
   std::string obstacle{};
@@ -52,7 +52,7 @@ struct GpuFacts {
   std::string toolkit{};  ///< empty: the program is built without CUDA
   std::string cudnn{};    ///< version; empty: the program does not use it
   std::string nccl{};
-  std::string nccl_obstacle{};  ///< why ranks with a GPU each cannot sum by it, and what helps
+  std::string nccl_obstacle{};  ///< why ranks with one GPU each cannot sum by it, and what helps
   std::string nccl_fix{};
 };
 
@@ -71,21 +71,21 @@ struct SetFacts {
   std::string complaint{};  ///< why it cannot be read; empty if it can
   std::string fix{};
   std::uint64_t n_samples = 0;  ///< of all splits
-  std::uint64_t n_files = 0;    ///< that its manifest names
-  std::uint64_t n_looked = 0;   ///< of these, those that are there in full
+  std::uint64_t n_files = 0;    ///< named by its manifest
+  std::uint64_t n_looked = 0;   ///< of these, those that exist in full
   std::string x{};              ///< "uint8 [28, 28]"
   std::vector<std::string> classes{};
   std::string file_system{};
   std::uint64_t n_read = 0;    ///< bytes of the sample
-  double seconds = 0;          ///< that took; 0: nothing was read
-  double cached_percent = -1;  ///< of the sample, before it was read; below 0: cannot be told
-  std::string unread{};        ///< why nothing was read, where it can be opened
+  double seconds = 0;          ///< for reading them; 0: nothing was read
+  double cached_percent = -1;  ///< of the sample, before it was read; below 0: unknown
+  std::string unread{};        ///< why nothing was read, although it can be opened
 };
 
 /// The folder for checkpoints, as one node sees it.
 struct FolderFacts {
   std::string complaint{};  ///< why nothing can be written; empty if it can
-  std::string path{};       ///< what was looked at: the folder, or the nearest above it that is there
+  std::string path{};       ///< the examined folder: this one, or its nearest existing parent
   std::string file_system{};
   bool is_network = false;
   bool is_in_home = false;
@@ -123,9 +123,9 @@ struct NodeFacts {
   std::vector<Obstacle> obstacles{};
   std::string name{};                     ///< its full host name
   std::vector<std::string> unresolved{};  ///< names of other nodes, with the reason
-  int n_resolved = -1;                    ///< below 0: the time was over
-  double clock_low = 0;                   ///< its clock is ahead of rank 0's by so many seconds
-  double clock_high = 0;                  ///< at least and at most
+  int n_resolved = -1;                    ///< below 0: the time ran out
+  double clock_low = 0;                   ///< its clock is ahead of rank 0's by at least this many seconds,
+  double clock_high = 0;                  ///< and at most this many
 };
 
 struct Facts {
@@ -135,10 +135,10 @@ struct Facts {
   int launched_ranks = -1;
   int slurm_tasks = -1;
   int pbs_lines = -1;              ///< of PBS_NODEFILE
-  std::string pbs_complaint{};     ///< why it is none, though it is there
-  std::vector<std::string> pmi{};  ///< what the launcher offers: "PMIx", "PMI"
+  std::string pbs_complaint{};     ///< why it cannot be read, although it exists
+  std::vector<std::string> pmi{};  ///< the interfaces of the launcher: "PMIx", "PMI"
   std::string own_launcher{};      ///< of the MPI this program is built with
-  std::string mpi_library{};       ///< all that it says of itself
+  std::string mpi_library{};       ///< its whole description of itself
   std::string version{};
   std::string digest{};  ///< of this program's file
   std::vector<Library> libraries{};
@@ -146,14 +146,14 @@ struct Facts {
   Limits limits{};
   GpuFacts gpus{};
   std::string temporary{};          ///< why no temporary file can be made; empty if it can
-  std::string missing_temporary{};  ///< the folder of TMPDIR, if it is not there and only MPI would make it
+  std::string missing_temporary{};  ///< the folder of TMPDIR, if it does not exist and only MPI would create it
   bool has_node = false;
   NodeFacts node{};
 };
 
 /// One line of JSON.
 [[nodiscard]] std::string to_text(const Facts& facts);
-/// Reads the result of to_text(), perhaps of another version: what is missing is unknown. Throws core::Error (system)
+/// Reads the result of to_text(), perhaps of another version: missing members are unknown. Throws core::Error (system)
 /// for other text.
 [[nodiscard]] Facts facts_from_text(std::string_view text);
 

@@ -35,7 +35,7 @@ std::string file_system_of(const std::string& path) {
   return statfs(path.c_str(), &status) == 0 ? name_file_system(status.f_type) : "";
 }
 
-/// All that there is time for.
+/// Checks as many shards as there is time for.
 void require_whole(const std::string& folder, const data::Manifest& manifest, SetFacts& facts) {
   const core::Stopwatch watch;
   for (const data::ManifestFile& entry : manifest.files()) {
@@ -48,7 +48,7 @@ void require_whole(const std::string& folder, const data::Manifest& manifest, Se
   }
 }
 
-/// Whether the first byte of a piece is in memory already; nothing if the file system does not report it.
+/// Whether the first byte of a piece is already in memory; nothing if the file system does not report it.
 std::optional<bool> is_cached(int file, std::uint64_t at) {
   char byte = 0;
   iovec to{.iov_base = &byte, .iov_len = 1};
@@ -72,7 +72,7 @@ void look(int file, std::uint64_t bytes, Looked& looked) {
   }
 }
 
-/// Adds the time to read one shard; false once there is enough.
+/// Adds the time to read one shard; returns false once there is enough.
 bool read_shard(const std::string& path, std::vector<std::byte>& buffer, Looked& looked, SetFacts& facts) {
   const io::File file{path};
   file.drop_cache();
@@ -98,7 +98,7 @@ fs::path nearest(const std::string& folder) {
   return path;
 }
 
-/// Of a call that returns 0 on success.
+/// The outcome of a call that returns 0 on success.
 std::string outcome_of(int result) {
   return result == 0 ? "works" : fmt::format("fails ({})", core::system_reason(errno));
 }
@@ -112,7 +112,7 @@ std::string lock_with_fcntl(int file) {
   return outcome_of(fcntl(file, F_SETLK, &whole));
 }
 
-/// Empty if a file of some size reaches the disk; also detects quotas.
+/// Returns nothing if a file of some size reaches the disk; also detects quotas.
 std::string write_probe(int file) {
   const std::vector<std::byte> content(probe_bytes, std::byte{1});
   std::size_t n_written = 0;

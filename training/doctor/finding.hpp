@@ -30,17 +30,18 @@ struct Finding {
   bool operator==(const Finding&) const = default;
 };
 
-/// "not checked: " and why.
+/// Returns "not checked: " and why.
 [[nodiscard]] Finding skip(std::string_view why);
 
 /// A value of a node or rank, with the name of its place.
 template <class Value>
 using Placed = std::vector<std::pair<std::string, Value>>;
 
-/// "always" if all have it; else "always on a, b; never on c, d, e and 5 others". Of many values the first few.
+/// Returns "always" if all have it; else "always on a, b; never on c, d, e and 5 others". Shows only the first of many
+/// values.
 [[nodiscard]] std::string describe(const Placed<std::string>& values);
 
-/// One finding for all: the worst verdict and its fix; what was seen, by place if that differs, the worst first.
+/// One finding for all: the worst verdict and its fix; what was seen, by place if places differ, the worst first.
 [[nodiscard]] Finding merge(Placed<Finding> findings);
 
 }  // namespace lockstep::training::doctor

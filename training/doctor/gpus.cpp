@@ -11,7 +11,7 @@
 namespace lockstep::training::doctor {
 namespace {
 
-/// From the linked library, if there is one: so none of its headers is needed.
+/// Asks the linked library, if there is one, so none of its headers is needed.
 std::string cudnn_version() {
   auto* const ask = reinterpret_cast<std::size_t (*)()>(dlsym(RTLD_DEFAULT, "cudnnGetVersion"));
   return ask == nullptr ? "" : version_of_number(ask());

@@ -1,4 +1,4 @@
-// Everything that rank 0 knows of a job when it judges: where ranks run, their facts, and the request.
+// Everything that rank 0 knows about a job when it judges: where ranks run, their facts, and the request.
 // Invariant: ranks and nodes are in order; there is at least one of each.
 // Used by the checks; made by collect.cpp, and by tests.
 #pragma once
@@ -20,12 +20,12 @@
 
 namespace lockstep::training::doctor {
 
-/// What training a recipe takes.
+/// The needs of training a recipe.
 struct Need {
   Recipe recipe{};
-  std::map<std::uint64_t, MemoryNeed> memory{};  ///< by ranks of a node; none if it is on GPUs
-  std::optional<MemoryNeed> of_gpu{};            ///< of a rank, if it is
-  std::map<int, core::Error> gpu_misfits{};      ///< by node: why that has no room there
+  std::map<std::uint64_t, MemoryNeed> memory{};  ///< by ranks of a node; none on GPUs
+  std::optional<MemoryNeed> of_gpu{};            ///< of a rank, on GPUs
+  std::map<int, core::Error> gpu_misfits{};      ///< by node: why its GPUs lack room
   core::Bytes checkpoint{};
 };
 
@@ -34,11 +34,12 @@ struct Job {
   runtime::Topology topology{};
   std::vector<Facts> ranks{};
   std::optional<Need> need{};           ///< of --recipe
-  std::optional<core::Error> misfit{};  ///< why the recipe cannot be trained, or its need not be told
+  std::optional<core::Error> misfit{};  ///< why the recipe cannot be trained, or its need is unknown
 
   [[nodiscard]] int n_ranks() const noexcept { return static_cast<int>(ranks.size()); }
   [[nodiscard]] bool has_launcher() const noexcept { return !ranks.front().launcher.empty(); }
-  /// For MPI's own variables: whether a launcher has started several processes, each of which is a job of one rank.
+  /// For checks of MPI's own variables: whether a launcher has started several processes, each of which is a job of one
+  /// rank.
   [[nodiscard]] bool is_singletons() const noexcept { return n_ranks() == 1 && ranks.front().launched_ranks > 1; }
   /// The first rank of each node.
   [[nodiscard]] std::vector<const Facts*> nodes() const;

@@ -33,7 +33,7 @@ double wall_clock() noexcept {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-/// Empty if it resolves.
+/// Returns nothing if it resolves.
 std::string look_up(const std::string& name) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -44,7 +44,7 @@ std::string look_up(const std::string& name) {
   return "";
 }
 
-/// The path of a file made there; empty if none can be made.
+/// Returns the path of a file made there; empty if none can be made.
 std::string make_token(const std::string& folder) {
   std::string path = (std::filesystem::path{folder} / ".lockstep-doctor-XXXXXX").string();
   const core::Descriptor file{mkostemp(path.data(), O_CLOEXEC)};

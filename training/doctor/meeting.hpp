@@ -17,7 +17,7 @@ struct Skew {
   double high = 0;
 };
 
-/// From rounds in which one clock was read between `sent` and `returned` of the other, all in seconds: the bounds that
+/// Bounds from rounds in which one clock was read between `sent` and `returned` of the other, in seconds: those that
 /// hold for all rounds.
 struct Round {
   double sent = 0;
@@ -26,11 +26,11 @@ struct Round {
 };
 [[nodiscard]] Skew bound_skew(const std::vector<Round>& rounds);
 
-/// Collective: for each rank's clock against rank 0's; at rank 0.
+/// Collective: compares each rank's clock with rank 0's; at rank 0.
 [[nodiscard]] std::vector<Skew> compare_clocks(const runtime::Communicator& world);
 
-/// The `names` that the name service of this node does not know, with the reasons; nothing if it has not answered for
-/// all within the limit.
+/// The `names` that this node's name service does not know, with the reasons; nothing if it has not answered for all
+/// within the limit.
 struct Resolved {
   int n = -1;
   std::vector<std::string> unresolved{};

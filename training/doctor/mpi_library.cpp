@@ -14,7 +14,7 @@ struct KnownMpi {
   std::string_view word;  ///< of what it says of itself
   MpiFamily family;
 };
-/// Special ones first: all descendants of MPICH may name it, too.
+/// Specific ones first, because all descendants of MPICH may also name MPICH.
 constexpr std::array<KnownMpi, 6> known_mpis{{{"Open MPI", MpiFamily::open_mpi},
                                               {"CRAY MPICH", MpiFamily::cray_mpich},
                                               {"Cray MPICH", MpiFamily::cray_mpich},
@@ -22,7 +22,7 @@ constexpr std::array<KnownMpi, 6> known_mpis{{{"Open MPI", MpiFamily::open_mpi},
                                               {"MVAPICH", MpiFamily::mvapich},
                                               {"MPICH", MpiFamily::mpich}}};
 
-/// Empty if it is not set.
+/// Returns nothing if it is not set.
 std::string value_of(const Facts& facts, const std::string& variable) {
   const auto found = facts.variables.find(variable);
   return found == facts.variables.end() ? "" : found->second;

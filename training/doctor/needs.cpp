@@ -44,7 +44,7 @@ DataInfo info_of_synthetic(const Recipe& recipe) {
           .n_samples = split == splits.end() ? 0 : split->n_samples};
 }
 
-/// The smallest GPU of a node: on rank 0's node with its present free memory, on others with all of it.
+/// The smallest GPU of a node: on rank 0's node with its present free memory, on others with all its memory.
 GpuRoom room_on(const Job& job, int node, std::uint64_t left_for_first) {
   std::uint64_t memory = node == job.topology.places.front().node ? left_for_first : unlimited;
   std::set<std::string> gpus;
@@ -76,7 +76,7 @@ std::map<int, core::Error> misfits_of_gpus(const Job& job, const Need& need, std
   return misfits;
 }
 
-/// Of all that ranks see.
+/// Whether all GPUs that ranks see have bf16.
 bool have_all_bf16(const Job& job) {
   return std::ranges::all_of(job.ranks, [](const Facts& facts) {
     return std::ranges::all_of(facts.gpus.seen, [](const SeenGpu& gpu) { return gpu.has_bf16; });
@@ -135,7 +135,7 @@ void resolve(Request& request) {
 }
 
 void reckon(Job& job) {
-  if (!job.ranks.front().node.data.complaint.empty()) return;  // the check of data tells it
+  if (!job.ranks.front().node.data.complaint.empty()) return;  // the check of data reports it
   job.misfit = core::complaint_of([&job] { job.need = need_of(job); });
 }
 

@@ -1,5 +1,5 @@
-// The needs of a training of --recipe, before it runs.
-// Invariant: planned like `lockstep train --dry-run`; only the manifest of the set is read.
+// The needs of training --recipe, before it runs.
+// Invariant: planned like `lockstep train --dry-run`; reads only the manifest of the set.
 // Used by collect.cpp.
 #pragma once
 

@@ -25,7 +25,7 @@ struct Judged {
 /// The table, and its last line, "31 checks: 20 ok, 2 notes, 1 warning, 0 would fail, 8 not checked".
 [[nodiscard]] std::string describe(const std::vector<Judged>& all);
 
-/// As in share/schemas/doctor-1.schema.json.
+/// The document of share/schemas/doctor-1.schema.json.
 [[nodiscard]] std::string to_json(const std::vector<Judged>& all, const Job& job);
 
 }  // namespace lockstep::training::doctor

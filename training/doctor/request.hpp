@@ -13,7 +13,7 @@
 namespace lockstep::training::doctor {
 
 struct Request {
-  std::string data{};  ///< that of the recipe, if none is named
+  std::string data{};  ///< from the recipe, if not given
   std::string val{};
   std::string checkpoints{};
   std::uint64_t n_checkpoints = 1;
@@ -23,7 +23,7 @@ struct Request {
   bool shares_gpu = false;
   std::string json{};
   int expect_ranks = 0;             ///< 0: not given
-  std::filesystem::path root{"/"};  ///< where /sys, /proc and /dev are looked for
+  std::filesystem::path root{"/"};  ///< where /sys, /proc and /dev are
 };
 
 }  // namespace lockstep::training::doctor

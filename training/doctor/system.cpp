@@ -28,14 +28,14 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-/// The number a text begins with.
+/// The number at the begin of a text.
 std::optional<double> number_in(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc{} && end != text.data() ? std::optional{value} : std::nullopt;
 }
 
-/// "100 Gb/sec (4X EDR)" and "4: ACTIVE".
+/// Reads "100 Gb/sec (4X EDR)" and "4: ACTIVE".
 Port read_verbs_port(const fs::path& port, const std::string& device, const std::string& number) {
   const std::string layer = first_line(port / "link_layer");
   std::string kind = layer == "Ethernet" ? "RoCE" : "InfiniBand";
@@ -71,7 +71,7 @@ void add_slingshot(const fs::path& root, std::vector<Port>& ports) {
   }
 }
 
-/// Interfaces that stand for a device: not bridges and those of containers.
+/// Interfaces of real devices: no bridges, and none of containers.
 void add_ethernet(const fs::path& root, std::vector<Port>& ports) {
   const fs::path interfaces = root / "sys/class/net";
   for (const std::string& name : names_in(interfaces)) {
@@ -83,7 +83,7 @@ void add_ethernet(const fs::path& root, std::vector<Port>& ports) {
   }
 }
 
-/// The value behind "Model:" of the driver's file on a GPU.
+/// The value after "Model:" in the driver's file about a GPU.
 std::string model_in(const fs::path& information) {
   std::ifstream file{information};
   for (std::string line; std::getline(file, line);) {
@@ -100,7 +100,7 @@ bool is_device_file(const std::string& name) {
          name.find_first_not_of("0123456789", begin.size()) == std::string::npos;
 }
 
-/// Quota over period, of "200000 100000" (version 2), or of two files (version 1).
+/// Quota over period: from "200000 100000" (version 2), or from two files (version 1).
 std::optional<double> quota_of(const fs::path& group) {
   double quota = 0, period = 0;
   if (std::ifstream{group / "cpu.max"} >> quota >> period && period > 0) return quota / period;

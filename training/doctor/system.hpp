@@ -1,4 +1,4 @@
-// Facts of a node from /sys and /proc, read below any root: the system's own, or one made up by a test.
+// Facts of a node from /sys and /proc, read below any root: the system's own, or that of a test.
 // Invariant: a file that is missing or has other content leaves the answer unknown; nothing hangs.
 // Used by collect.cpp.
 #pragma once
@@ -13,11 +13,11 @@
 
 namespace lockstep::training::doctor {
 
-/// Empty if it cannot be read.
+/// Returns nothing if it cannot be read.
 [[nodiscard]] std::string first_line(const std::filesystem::path& file);
 
-/// From /sys/class/infiniband, /sys/class/cxi and /sys/class/net: network adapters by name. Ethernet interfaces that
-/// are down are left out.
+/// Reads network adapters by name from /sys/class/infiniband, /sys/class/cxi and /sys/class/net. Leaves out Ethernet
+/// interfaces that are down.
 [[nodiscard]] std::vector<Port> read_ports(const std::filesystem::path& root);
 
 /// Models of the NVIDIA devices, from the driver; "NVIDIA device" if only /dev shows one.
@@ -36,8 +36,8 @@ namespace lockstep::training::doctor {
 /// Processors that the control groups of this process, version 1 or 2, allow; 0: no limit.
 [[nodiscard]] double read_cpu_quota(const std::filesystem::path& root);
 
-/// From the text of /proc/PID/maps: files of shared libraries that matter to a job, each once, sorted by name. Without
-/// size and time.
+/// Finds, in the text of /proc/PID/maps, files of shared libraries that matter to a job, each once, sorted by name.
+/// Without size and time.
 [[nodiscard]] std::vector<Library> find_libraries(std::string_view maps);
 
 /// The file system with the number that statfs() returns: "Lustre", "NFS", "tmpfs"; "type 0x1234" if it is unknown.

@@ -29,7 +29,7 @@ bool is_looked_at(std::string_view variable) {
 
 bool is_of_rank(std::string_view variable) {
   if (variable == "SLURM_JOB_ID" || variable == "PBS_JOBID") return false;
-  // Batch systems set variables about tasks, steps and nodes, and on nodes where a launcher is started by them more.
+  // Batch systems set variables about tasks, steps and nodes, and more of them on nodes where they start a launcher.
   constexpr std::array<std::string_view, 5> beginnings{"SLURM_", "PBS_", "PALS_", "CUDA_VISIBLE", "MASTER_"};
   return begins_with_any(variable, beginnings) || variable.find("RANK") != variable.npos;
 }

@@ -1,5 +1,5 @@
 // Environment variables that a job should set alike on all ranks.
-// Invariant: only those of an allow-list are read, and never a secret.
+// Invariant: reads only those of an allow-list, and never a secret.
 // Used by collect.cpp and the checks.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace lockstep::training::doctor {
 
 /// Settings of MPI, network, threads and batch system.
 [[nodiscard]] bool is_looked_at(std::string_view variable);
-/// Whether it identifies a rank or node, and so differs by intent.
+/// Whether it identifies a rank or node, and so differs on purpose.
 [[nodiscard]] bool is_of_rank(std::string_view variable);
 
 [[nodiscard]] std::map<std::string, std::string> read_variables();

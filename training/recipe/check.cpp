@@ -36,7 +36,7 @@ class Check {
   const Recipe& r_;
 };
 
-// Of `n`, among those up to `most`.
+// The largest divisor of `n` that is at most `most`.
 std::uint64_t largest_divisor(std::uint64_t n, std::uint64_t most) {
   std::uint64_t largest = 1;
   for (std::uint64_t divisor = 1; divisor <= n / divisor; ++divisor) {
@@ -80,7 +80,7 @@ void Check::loss() const {
   const ModelWord& model = core::find_named(models, r_.model, "model", "");
   const bool is_of_classes = model.loss == "cross_entropy";
   if (r_.loss == model.loss || (is_of_classes && r_.loss == "nll")) return;
-  // Of a single output the softmax is 1: the tutorial's toy has a cross entropy of 0 and learns nothing.
+  // The softmax of a single output is 1: the tutorial's toy has a cross entropy of 0 and learns nothing.
   fail(fmt::format("the loss {} does not fit the model {}", r_.loss, r_.model), "loss",
        is_of_classes ? "cross_entropy or nll, because its outputs are classes" : "mse, because its outputs are numbers",
        "leave loss out");

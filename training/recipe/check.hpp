@@ -1,5 +1,5 @@
 // Whether the keys of a recipe fit together.
-// Invariant: pure; about the recipe alone, for any set and machine.
+// Invariant: pure; concerns only the recipe, for any set and machine.
 // Used by training/recipe/layers.
 #pragma once
 
@@ -9,13 +9,13 @@
 
 namespace lockstep::training {
 
-/// Samples of a batch divided by accumulate and, if deterministic, by lanes: groups of normalization must divide this.
+/// Samples of a batch, divided by accumulate and, if deterministic, by lanes; groups of normalization must divide this.
 [[nodiscard]] std::uint64_t least_part(const Recipe& recipe) noexcept;
 
 /// Throws core::Error (usage) if a batch cannot be divided into equal parts, lanes and groups.
 void check_cuts(const ResolvedRecipe& resolved);
 
-/// Likewise, and if other keys contradict one another.
+/// As check_cuts(), and also throws if other keys contradict one another.
 void check_recipe(const ResolvedRecipe& resolved);
 
 }  // namespace lockstep::training

@@ -11,13 +11,13 @@
 namespace lockstep::training {
 namespace {
 
-/// Nothing if groups and the ranks' parts of a batch do not fit. A group over several ranks is a slice of the batch,
-/// too: it would span parts that each rank computes one after another, if there were more than one.
+/// Returns nothing if groups do not fit the ranks' parts of a batch. A group over several ranks is also a slice of the
+/// batch. With several parts it would span parts that each rank computes one after another.
 std::optional<std::uint64_t> find_ranks_of_group(const Recipe& recipe, std::uint64_t n_ranks) noexcept {
   if (recipe.bn_group == 0 || recipe.has_lanes()) return 1;
   if (recipe.batch % (n_ranks * recipe.accumulate * recipe.bn_group) == 0) return 1;
   if (recipe.accumulate > 1) return std::nullopt;
-  if (recipe.bn_group == recipe.batch) return n_ranks;  // parts that differ by a sample do as well
+  if (recipe.bn_group == recipe.batch) return n_ranks;  // parts whose sizes differ by one sample are also allowed
   const bool is_whole = recipe.batch % n_ranks == 0 && recipe.bn_group % (recipe.batch / n_ranks) == 0;
   if (!is_whole || recipe.batch % recipe.bn_group != 0) return std::nullopt;
   return recipe.bn_group / (recipe.batch / n_ranks);

@@ -25,10 +25,10 @@ void check_ranks(const Recipe& recipe, int n_ranks);
 /// for lanes, which are the same on any number of ranks.
 [[nodiscard]] std::uint64_t unit_of_cuts(const Recipe& recipe) noexcept;
 
-/// The begin of part `part` of `n` samples that go through the network part by part.
+/// The begin of part `part` of `n` samples that pass through the network part by part.
 [[nodiscard]] std::uint64_t begin_of_part(const Recipe& recipe, std::uint64_t n, std::uint64_t part) noexcept;
 
-/// The most samples of this rank that go through the network at a time.
+/// The greatest number of this rank's samples that pass through the network at a time.
 [[nodiscard]] std::uint64_t samples_at_a_time(const Recipe& recipe, std::uint64_t most_of_rank, int n_ranks) noexcept;
 
 }  // namespace lockstep::training

@@ -28,7 +28,7 @@ constexpr Range length_above_zero{.most = 1e15, .excludes_least = true};
 constexpr double most_rows = 2147483648.0;
 constexpr double most_samples = 4294967295.0;  // of one step
 constexpr double most_parts = 65536;
-constexpr double most_threads = 512;  // that Kokkos has room for
+constexpr double most_threads = 512;  // the most that Kokkos supports
 
 constexpr std::string_view resnets = "resnet18 resnet34 resnet50 resnet101 resnet152";
 constexpr std::string_view classifiers = "mnist_cnn resnet18 resnet34 resnet50 resnet101 resnet152";

@@ -26,7 +26,7 @@ inline constexpr std::array<Section, 6> all_sections{Section::model,     Section
 using Member = std::variant<bool Recipe::*, std::uint64_t Recipe::*, int Recipe::*, double Recipe::*,
                             std::string Recipe::*, Length Recipe::*, std::vector<Length> Recipe::*>;
 
-/// For whole numbers at most 2^53, so that they are exact in any format.
+/// The limit of whole numbers: 2^53, so that they are exact in any format.
 inline constexpr double most_count = 9007199254740992.0;
 
 struct Range {
@@ -41,7 +41,7 @@ struct Range {
 /// A rule for a text, besides its words, if it has any.
 enum class TextRule { not_empty, any, augmentation };
 
-/// A key goes with some words of another key: momentum with the optimizers sgd and lars.
+/// A key applies only with some words of another key: momentum with the optimizers sgd and lars.
 struct Use {
   std::string_view selector{};
   std::string_view words{};  ///< separated by spaces; empty: no condition
@@ -56,9 +56,9 @@ struct Key {
   Range range{};
   std::vector<std::string> (*words)() = nullptr;
   TextRule rule = TextRule::not_empty;
-  std::string_view default_text = "";  ///< for the help, where the member's default does not say it
+  std::string_view default_text = "";  ///< for the help, if the member's default is not enough
   Use use{};
-  std::string_view instead_of = "";  ///< the key that this one makes void
+  std::string_view instead_of = "";  ///< the key that this one replaces
 };
 
 [[nodiscard]] std::span<const Key> all_keys() noexcept;
@@ -66,7 +66,7 @@ struct Key {
 [[nodiscard]] std::optional<std::size_t> find_key(std::string_view name) noexcept;
 [[nodiscard]] std::vector<std::string> key_names();
 
-/// The condition that `recipe` does not meet, so that `key` has no effect; nullptr if it has an effect.
+/// Returns the condition that `recipe` does not meet, so that `key` has no effect; nullptr if it has an effect.
 [[nodiscard]] const Use* find_misfit(const Key& key, const Recipe& recipe);
 
 }  // namespace lockstep::training

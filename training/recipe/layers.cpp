@@ -83,7 +83,7 @@ void Layers::make_void(std::string_view name, const Setting& by) {
   before = {by.origin.layer, fmt::format("because of {}", by.key), by.origin.where, false};
 }
 
-// Whether `name` was left to be derived from `selector`.
+// Whether `name` is still to be derived from `selector`.
 bool Layers::follow(std::string_view name, std::string_view selector) {
   Origin& own = resolved_.origins[*find_key(name)];
   if (own.is_given) return false;

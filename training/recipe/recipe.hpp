@@ -19,7 +19,7 @@ struct Length {
   double value = 0;
   Unit unit = Unit::epochs;
 
-  /// In whole samples, with `n_epoch_samples` per epoch; none for a time.
+  /// The number of whole samples, with `n_epoch_samples` per epoch; none for a time.
   [[nodiscard]] std::uint64_t samples(std::uint64_t n_epoch_samples) const noexcept;
   bool operator==(const Length&) const = default;
 };
@@ -30,8 +30,8 @@ struct Recipe {
 
   std::string model{};
   bool cifar_stem = false;
-  std::uint64_t classes = 0;  ///< 0: as many as the set has
-  std::uint64_t users = 0;    ///< 0: as many as the set has, as are items
+  std::uint64_t classes = 0;  ///< 0: as many as in the set
+  std::uint64_t users = 0;    ///< 0: as many as in the set, like items
   std::uint64_t items = 0;
   bool dropout = true;
   std::string loss{};
@@ -40,27 +40,27 @@ struct Recipe {
   std::string data{};
   std::string stage{};  ///< folder of each node to copy the set to; empty: none
   std::string train_split = "train";
-  std::string val_split = "val";  ///< empty: nothing is evaluated
+  std::string val_split = "val";  ///< empty: no evaluation
   bool synthetic = false;
-  std::uint64_t synthetic_samples = 0;  ///< of an epoch; 0: as synthetic_steps says, or else as the kind has
+  std::uint64_t synthetic_samples = 0;  ///< per epoch; 0: by synthetic_steps, or else the default of the kind
   std::uint64_t synthetic_steps = 0;
   std::uint64_t image_size = 224;
-  std::string augment{};  ///< as data::parse_augment takes it
+  std::string augment{};  ///< as for data::parse_augment
   std::string val_augment{};
   std::string order = "keyed";
   std::uint64_t window_chunks = 16;
   bool drop_last = false;
   std::string cache = "auto";
-  int loader_threads = -1;  ///< -1: the spare cores; none where computing takes them all (threads 0)
+  int loader_threads = -1;  ///< -1: the spare cores; none if computing uses them all (threads 0)
 
   std::uint64_t batch = 32;          ///< of all ranks together
   std::uint64_t bn_group = 0;        ///< 0: the model has no batch normalization
   std::uint64_t accumulate = 1;      ///< parts of a batch
-  std::uint64_t epochs = 10;         ///< 0: samples counts instead
-  std::uint64_t samples = 0;         ///< 0: epochs counts instead
+  std::uint64_t epochs = 10;         ///< 0: samples is used instead
+  std::uint64_t samples = 0;         ///< 0: epochs is used instead
   std::uint64_t max_steps = 0;       ///< 0: no limit; never changes the schedule
   std::uint64_t evaluate_every = 1;  ///< epochs; 0: after the last only
-  Length save_every{};               ///< checkpoints; 0: only when a run is stopped
+  Length save_every{};               ///< checkpoints; 0: only when the run stops
   std::uint64_t seed = 1;
 
   std::string optimizer = "sgd";
@@ -85,12 +85,12 @@ struct Recipe {
   double power = 1;
   double min_lr = 0;
 
-  std::string precision = "auto";  ///< f32, unless train/open_device.hpp has settled it
+  std::string precision = "auto";  ///< f32, unless train/open_device.hpp decides otherwise
   std::string strategy = "ddp";
   std::string graph = "step";
   bool deterministic = false;
   std::uint64_t lanes = 4;
-  bool is_on_device = false;  ///< no key, but found: on devices bits are the same from run to run only
+  bool is_on_device = false;  ///< not a key: on devices, bits are the same only from run to run
   int threads = 0;            ///< of a rank; 0: its share of the cores
 
   /// Whether a batch is divided into lanes, so that bits do not depend on the number of ranks.
@@ -122,7 +122,7 @@ void declare_recipe(core::Flags& flags, RecipeWords& words);
 /// file, line and column.
 [[nodiscard]] ResolvedRecipe resolve_recipe(const RecipeWords& words);
 
-/// Likewise for a recipe's text; messages call it `file`.
+/// The same for a recipe's text; messages call it `file`.
 [[nodiscard]] ResolvedRecipe resolve_text(std::string_view text, const std::string& file, const RecipeWords& words);
 
 /// The recipe as TOML, with the origin of each value as a comment; reading it gives the same Recipe.
@@ -134,7 +134,7 @@ void declare_recipe(core::Flags& flags, RecipeWords& words);
 /// The part of `lockstep train --help` about examples, recipes and keys.
 [[nodiscard]] std::string recipe_help();
 
-/// Throws core::Error (usage) if the recipe names no data to train on. Resolving leaves out only this check.
+/// Throws core::Error (usage) if the recipe names no data to train on, which is the only check that resolving omits.
 void require_data(const Recipe& recipe);
 
 }  // namespace lockstep::training

@@ -29,8 +29,8 @@ struct Change {
   std::string key{}, then{}, now{};  ///< "lanes", "4", "8"
 };
 
-/// `changes`: what distinguishes a run that was resumed from the one that wrote the checkpoint; of free keys those
-/// alone that change bits.
+/// `changes`: differences between a resumed run and the one that wrote the checkpoint; of free keys, only those that
+/// change bits.
 [[nodiscard]] ResumePromise resume_promise(const Recipe& recipe, int n_ranks, const std::vector<Change>& changes = {});
 
 /// Returns another number of ranks with the same bits: the largest smaller one, else the smallest larger one; 0 if

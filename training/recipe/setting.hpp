@@ -1,5 +1,5 @@
 // One value of a recipe as written, with its place.
-// Invariant: the text is all that a key needs to parse its value, from a file or from the command line.
+// Invariant: a key needs only the text to parse its value, from a file or from the command line.
 // Used by the parts of training/recipe/recipe.
 #pragma once
 
@@ -7,17 +7,17 @@
 
 namespace lockstep::training {
 
-/// How it was written: `word` on the command line, where everything is text; otherwise the types of TOML.
+/// How it was written: `word` on the command line, where everything is text; otherwise a type of TOML.
 enum class Form { word, boolean, integer, real, text, list, nested_list, table, date };
 
-/// Later layers count.
+/// Later layers override earlier ones.
 enum class Layer { defaults, file, command_line };
 
 struct Origin {
   Layer layer = Layer::defaults;
   std::string note = "default";  ///< for readers: "recipe toy.toml:7", "flag --batch"
   std::string where{};           ///< for messages: "batch, toy.toml:7:9", "--batch"
-  bool is_given = false;         ///< somebody wrote it; else it follows from what was written, or from nothing
+  bool is_given = false;         ///< the user wrote it; otherwise it is derived or the default
 };
 
 struct Setting {

@@ -9,7 +9,7 @@
 namespace lockstep::training {
 namespace {
 
-/// More than any training sees, if the product is more.
+/// The product, or more than any training sees if it overflows.
 std::uint64_t product(std::uint64_t a, std::uint64_t b) noexcept {
   constexpr std::uint64_t most = std::uint64_t{1} << 62;
   return b > 0 && a > most / b ? most : a * b;

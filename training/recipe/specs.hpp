@@ -17,9 +17,9 @@ namespace lockstep::training {
 
 [[nodiscard]] optim::OptimizerSpec optimizer_spec(const Recipe& recipe);
 
-/// Samples of the whole training, with `n_epoch_samples` per epoch; max_steps does not count.
+/// Samples of the whole training, with `n_epoch_samples` per epoch; ignores max_steps.
 [[nodiscard]] std::uint64_t total_samples(const Recipe& recipe, std::uint64_t n_epoch_samples) noexcept;
-/// Where training ends, with epochs of `n_batches` batches: after a whole one, and at max_steps if that comes first.
+/// Where training ends, with epochs of `n_batches` batches: after a whole epoch, or at max_steps if that comes first.
 [[nodiscard]] Goal goal_of(const Recipe& recipe, std::uint64_t n_epoch_samples, std::uint64_t n_batches) noexcept;
 /// The root of a loss that is a mean squared error, in the unit of the targets; nothing for any other loss.
 [[nodiscard]] std::optional<double> rmse_of(const Recipe& recipe, double loss) noexcept;

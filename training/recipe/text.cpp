@@ -1,4 +1,4 @@
-// A recipe as text for its reader: --print-config, and the help.
+// A recipe as text for readers: --print-config, and the help.
 #include "core/suggest.hpp"
 #include "training/recipe/find.hpp"
 #include "training/recipe/keys.hpp"
@@ -7,7 +7,7 @@
 namespace lockstep::training {
 namespace {
 
-// False is kept: a flag may have set it.
+// Prints false, too, because a flag may have set it.
 bool is_printed(const Key& key, const Recipe& recipe) {
   if (find_misfit(key, recipe) != nullptr) return false;
   const bool may_be_empty = std::holds_alternative<bool Recipe::*>(key.member) || key.rule != TextRule::not_empty;

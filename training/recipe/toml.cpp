@@ -49,7 +49,7 @@ std::string where(const std::string& file, const toml::source_position& at) {
 }
 
 /// Scans the text and refuses what no recipe needs before toml++ sees it: texts of several lines, tables, non-ASCII
-/// characters outside comments and texts, and quotes where no text begins, because toml++ reads on in a word such as
+/// characters outside comments and texts, and quotes where no text begins, because toml++ continues in a word such as
 /// 1=2="x". Up to 3.4 some such characters are undefined behaviour there (its issues 190 and 295).
 class Scan {
  public:
@@ -81,14 +81,14 @@ class Scan {
     return last == std::string_view::npos || text_[last] == '\n';
   }
 
-  /// A text begins at the start of a line (a key), after its first '=' (a value), or in an array's brackets.
+  /// A text may begin at the start of a line (a key), after its first '=' (a value), or in an array's brackets.
   void step_over(char c) {
     if (c == '=' && brackets_ > 0) {
       at_ = array_at_;
       fail("an array without an end", "values separated by commas, and a ] after the last");
     }
     if (c == '[' && brackets_ == 0) array_at_ = at_;
-    // Each dot of a key is a table within a table, and toml++ recurses into them one by one.
+    // Each dot of a key is a table within a table, and toml++ recurses into them.
     n_dots_ = c == '\n' ? 0 : n_dots_ + (c == '.' && !has_equals_ ? 1 : 0);
     if (n_dots_ > most_dots) fail(fmt::format("a key with more than {} dots", most_dots), "keys without dots");
     ++at_;
@@ -138,9 +138,9 @@ class Scan {
   static constexpr int most_dots = 100;
   int n_dots_ = 0;
   std::size_t at_ = 0;
-  std::size_t brackets_ = 0;  ///< that are open
+  std::size_t brackets_ = 0;  ///< open ones
   std::size_t array_at_ = 0;  ///< the first of them
-  bool has_equals_ = false;   ///< this line
+  bool has_equals_ = false;   ///< in this line
   bool text_may_begin_ = true;
 };
 

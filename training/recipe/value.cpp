@@ -48,7 +48,7 @@ bool takes(Form form) {
     return form == Form::integer || form == Form::real || form == Form::text;
 }
 
-/// Of whole numbers both ends are told.
+/// Ranges of whole numbers name both ends.
 std::string describe_whole(const Range& range) { return fmt::format("from {:.0f} to {:.0f}", range.least, range.most); }
 
 std::string describe(const Range& range) {
@@ -133,7 +133,7 @@ class Reader {
         {.what = std::move(what), .where = setting_.origin.where, .expected = expected_of(key_), .fix = ""});
   }
 
-  // All of `text`, if it is a number of this type.
+  // Parses all of `text` as a number of this type.
   template <class Number>
   Number number(std::string_view text) const {
     Number value{};
@@ -153,7 +153,7 @@ class Reader {
     core::fail_unknown(key_.name, setting_.text, setting_.origin.where, key_.words());
   }
 
-  // "5", "2.5 epochs", "20000 samples", and "30 min" for keys that accept times; the blank may be missing.
+  // Parses "5", "2.5 epochs", "20000 samples", and "30 min" for keys that accept times; the blank may be missing.
   [[nodiscard]] Length length(std::string_view text) const {
     const std::string_view trimmed = text.substr(std::min(text.find_first_not_of(' '), text.size()));
     Length length;
@@ -265,7 +265,7 @@ std::string quote(const std::string& text, const std::string& where) {
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
   const bool has_control = std::any_of(text.begin(), text.end(), is_control);
   try {
-    if (!has_control) return nlohmann::json(text).dump();  // without control characters JSON's strings are TOML's
+    if (!has_control) return nlohmann::json(text).dump();  // without control characters, a JSON string is a TOML string
   } catch (const nlohmann::json::type_error&) {
     // not UTF-8
   }

@@ -1,4 +1,4 @@
-// The value of one key: from text into a Recipe and back.
+// The value of one key: converts text to a member of a Recipe, and back.
 // Invariant: assign() reads the text of to_toml() as the same value.
 // Used by the parts of training/recipe/recipe.
 #pragma once
@@ -21,7 +21,7 @@ void assign(const Key& key, const Setting& setting, Recipe& recipe);
 /// As a word of the command line: texts without quotes.
 [[nodiscard]] std::string to_word(const Key& key, const Recipe& recipe);
 
-/// Whether there is a value that assign() would accept; false and an empty text mean nothing.
+/// Whether it has a value that assign() would accept; false and an empty text mean none.
 [[nodiscard]] bool is_set(const Key& key, const Recipe& recipe);
 
 /// Makes is_set() false; for keys that exclude one another.

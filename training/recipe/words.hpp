@@ -1,5 +1,5 @@
-// The words a recipe may use that no other folder has a table of, and what follows from them.
-// Invariant: a word outside its table never gets into a Recipe; `models` has the names of nn::models().
+// The words of a recipe for which no other folder has a table, and what follows from them.
+// Invariant: a word outside its table never enters a Recipe; `models` has the names of nn::models().
 // Used by the parts of training/recipe/recipe.
 #pragma once
 
@@ -10,8 +10,8 @@ namespace lockstep::training {
 
 struct ModelWord {
   std::string_view name;
-  std::string_view loss;       ///< the one it is trained with
-  std::string_view synthetic;  ///< the kind of data::synthesizers that fits it
+  std::string_view loss;       ///< the usual one for training it
+  std::string_view synthetic;  ///< the fitting kind of data::synthesizers
   bool has_batch_norm = false;
 };
 inline constexpr std::array<ModelWord, 8> models{{
@@ -25,7 +25,7 @@ inline constexpr std::array<ModelWord, 8> models{{
     {"movielens", "mse", "ratings"},
 }};
 
-/// What the tutorials call a key.
+/// A tutorial's name for a key.
 struct ForeignWord {
   std::string_view name;
   std::string_view key;

@@ -23,7 +23,7 @@ std::uint64_t global_batch(const CompatRun& run) {
   return std::accumulate(run.batches.begin(), run.batches.end(), std::uint64_t{0});
 }
 
-/// `line_of(rank)` of each rank.
+/// Joins `line_of(rank)` of all ranks.
 template <class LineOf>
 std::string of_all_ranks(const CompatRun& run, LineOf line_of) {
   std::string text;
@@ -95,7 +95,7 @@ std::string epoch_begin(const CompatRun& run, std::uint64_t epoch) {
   });
 }
 
-/// The tutorial leaves out the first epoch, in which everything is warmed up.
+/// The tutorial leaves out the first epoch, because it includes the warm-up.
 std::string epoch_end(const CompatRun& run, const CompatEpoch& e) {
   std::string text;
   if (e.epoch > 0 && e.n_steps > 0) {
@@ -147,7 +147,7 @@ std::string start(const CompatRun& run) {
 }
 
 std::string epoch_end(const CompatRun& run, const CompatEpoch& e) {
-  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();  // of an epoch that was not evaluated
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();  // for an epoch without evaluation
   return fmt::format(
       "Epoch [{}/{}] LR: {:.6f} | Loss (train, val): {:.3f}, {:.3f} | Accuracy (train, val): {:.2f}%, {:.2f}% | "
       "Throughput: {:.1f} img/s\n",

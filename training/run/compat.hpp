@@ -1,5 +1,5 @@
-// The log lines of the tutorials that the recipes replace, letter for letter, so that programs that read them keep
-// working.
+// The log lines of the tutorials that the recipes replace, letter for letter, so that programs that read them still
+// work.
 // Invariant: pure functions of numbers that are correct here, even if the tutorial's were not (share/doc/tutorials.md
 // says which); every text ends with a newline or is empty.
 // Used by training/run/run under --compat: rank 0 prints the lines of all ranks, in rank order.
@@ -18,7 +18,7 @@
 
 namespace lockstep::training {
 
-/// Facts that are known before the first epoch and that every event refers to.
+/// Facts that are known before the first epoch, for all events.
 struct CompatRun {
   std::vector<std::string> hosts{};      ///< by rank
   std::vector<int> local_ranks{};        ///< by rank
@@ -27,7 +27,7 @@ struct CompatRun {
   std::uint64_t n_train = 0;             ///< samples of the set, all ranks
   std::uint64_t n_evaluation = 0;
   std::uint64_t n_epochs = 0;
-  std::uint64_t n_steps = 0;  ///< of an epoch
+  std::uint64_t n_steps = 0;  ///< per epoch
 };
 
 /// Numbers of an epoch at its end. Epochs count from 0.
@@ -36,17 +36,17 @@ struct CompatEpoch {
   double learning_rate = 0;
   double loss = 0;                                 ///< of training, mean over the epoch's samples
   double top1_percent = 0;                         ///< of training; 0 for regression
-  std::optional<double> evaluation_loss{};         ///< if it was evaluated
-  std::optional<std::uint64_t> evaluation_top1{};  ///< right answers, of CompatRun::n_evaluation
+  std::optional<double> evaluation_loss{};         ///< if there was an evaluation
+  std::optional<std::uint64_t> evaluation_top1{};  ///< correct answers, out of CompatRun::n_evaluation
   core::Seconds time{};                            ///< of training, without evaluation
-  std::uint64_t n_steps = 0;                       ///< made; fewer than CompatRun::n_steps if training ends within
+  std::uint64_t n_steps = 0;                       ///< fewer than CompatRun::n_steps if training ends within the epoch
   double samples_per_s = 0;
 };
 
 struct CompatEnd {
   std::vector<core::Seconds> epoch_times{};
   core::Seconds time{};          ///< of the run
-  std::uint64_t peak_bytes = 0;  ///< of memory, of the rank that used most
+  std::uint64_t peak_bytes = 0;  ///< of memory, on the rank that used most
   std::optional<std::uint64_t> evaluation_top1{};
 };
 
@@ -65,12 +65,12 @@ struct CompatStyle {
 
 /// One per recipe that replaces a tutorial.
 [[nodiscard]] std::span<const CompatStyle> compat_styles() noexcept;
-/// Null if `recipe` replaces none.
+/// Null if `recipe` does not replace a tutorial.
 [[nodiscard]] const CompatStyle* find_compat_style(std::string_view recipe) noexcept;
-/// Throws core::Error (usage) if it replaces none.
+/// Throws core::Error (usage) if it does not replace a tutorial.
 [[nodiscard]] const CompatStyle& require_compat_style(std::string_view recipe);
 
-/// Prints them: the only lines of a run on stdout, except those of --profile and --digest. On rank 0.
+/// Prints these lines: the only ones of a run on stdout, except those of --profile and --digest. On rank 0.
 class CompatLog final : public Observer {
  public:
   /// `data`: the set's folder. `printer` must outlive it.

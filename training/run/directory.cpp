@@ -55,7 +55,7 @@ std::vector<std::string> faults_in(const std::string& path) noexcept try {
 
 std::string time_text() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc_now()); }
 
-/// A report of several lines as a message: "a\n  b\n" is "a; b".
+/// A report of several lines as one message: "a\n  b\n" becomes "a; b".
 std::string message_of(std::string_view report) {
   constexpr std::string_view prefix = "error: ";
   if (report.starts_with(prefix)) report.remove_prefix(prefix.size());
@@ -69,10 +69,10 @@ std::string message_of(std::string_view report) {
   return message;
 }
 
-constexpr core::Seconds longest_silence{5};  // of status.json, where there is something to say
+constexpr core::Seconds longest_silence{5};  // of status.json, while there is something to report
 
-/// Overwrites the existing file in place, which needs no space: for a disk without free blocks or inodes. Touches
-/// nothing unless all fits.
+/// Overwrites the existing file in place, which needs no space: for a disk without free blocks or inodes. Changes
+/// nothing unless everything fits.
 bool overwrite(const std::string& path, std::string_view document) noexcept {
   const core::Descriptor file{::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
   const auto size = static_cast<off_t>(document.size());
@@ -80,13 +80,13 @@ bool overwrite(const std::string& path, std::string_view document) noexcept {
          ::pwrite(file.get(), document.data(), document.size(), 0) == size && ftruncate(file.get(), size) == 0;
 }
 
-/// By a guard, a watchdog or another rank, while this process continues for a moment.
+/// Whether a guard, a watchdog or another rank has ended the run while this process still runs.
 bool was_ended_by_others(const std::string& path) noexcept {
   const std::string state = state_in(path);
   return !state.empty() && state != name(RunStatus::running);
 }
 
-/// Or ends in nothing; a run that was killed may have left half a line.
+/// Whether the file is empty or ends with a complete line; a killed run may have left half a line.
 bool ends_in_a_line(const std::string& path) {
   const io::File log{path};
   std::array<std::byte, 1> last{std::byte{'\n'}};
@@ -120,7 +120,7 @@ void mark_failed(const std::string& path, const std::string& reason) noexcept {
     status["updated"] = time_text();
     put_status(path, metrics::dump(status, 2) + "\n");
   } catch (const std::exception&) {
-    // For a job that ends anyway, for a reason that has been reported.
+    // The job ends anyway, for a reason that has been reported.
   }
 }
 
@@ -182,7 +182,8 @@ void RunDirectory::make_folders(const std::string& path) {
   }
 }
 
-/// If two jobs want one folder, the one that gets its lock has it; if files cannot be locked, the one that creates it.
+/// If two jobs want one folder, the one that gets its lock wins; if files cannot be locked, the one that creates the
+/// folder.
 void RunDirectory::claim(const std::string& path) {
   path_ = path;
   for (int n_left = 10; n_left > 0; --n_left) {
@@ -190,25 +191,25 @@ void RunDirectory::claim(const std::string& path) {
     if (core::is_shard_set(path)) refuse_shard_set(path);
     look_for_run();
     lock_ = take_run_lock(path);
-    if (lock_.error != ENOENT) break;  // else another run has given up, and removed the folder
+    if (lock_.error != ENOENT) break;  // otherwise another run has given up and removed the folder
   }
   if (lock_.error == EWOULDBLOCK) refuse_run_under_way(path, lock_.holder);
   if (lock_.error == EEXIST || lock_.error == ELOOP || lock_.error == EISDIR) refuse_lock(lock_);
   if (lock_.error != 0) refuse_place(path, lock_.error);
   if (!lock_.has_locks && !lock_.is_new && !may_go_on_) refuse_other_run(path);
-  look_for_run();  // one may have begun and ended since
+  look_for_run();  // one may have begun and ended in the meantime
   is_log_new_ = !fs::exists(fs::symlink_status(file("log.jsonl")));
   log_ = open_log();
 }
 
-/// Throws core::Error (usage) if there is one that this run must not resume, or a name of the run is not its own.
+/// Throws core::Error (usage) if there is a run that this one must not resume, or if one of the run's names is foreign.
 void RunDirectory::look_for_run() {
   refuse_foreign_names(path_);
   if (holds_run(path_)) was_there_ = true;
   if (was_there_ && !may_go_on_) refuse_other_run(path_);
 }
 
-/// An empty one was left by a run that was killed during its start.
+/// An empty log was left by a run that was killed during its start.
 core::Descriptor RunDirectory::open_log() const {
   constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   core::Descriptor log{::open(file("log.jsonl").c_str(), flags, 0666)};
@@ -309,7 +310,7 @@ void RunDirectory::fail(const Position& at, const std::string& reason) {
   is_finished_ = true;
 }
 
-/// A line that does not fit is truncated away, so that the next one begins a line.
+/// A line that does not fit is truncated, so that the next one begins a line.
 void RunDirectory::append(const std::string& line) {
   const std::string text = line + "\n";
   struct stat before {};

@@ -1,7 +1,7 @@
 // The folder of one run: run.json (what was run, on what), log.jsonl (its history), status.json (its state), and files
 // that the trainer adds, such as weights.
-// Invariant: a folder holds one run, which has its lock; files of a run appear whole (the log line by line); a run that
-// is refused before start() leaves nothing behind.
+// Invariant: a folder holds one run, which holds its lock. Files of a run appear whole (the log line by line). A run
+// that is refused before start() leaves nothing behind.
 // Used by training/run/run, on rank 0 only.
 #pragma once
 
@@ -29,15 +29,15 @@ struct RunInfo {
   std::vector<std::string> arguments{};  ///< of the program
   std::string recipe_name{};
   std::string recipe_json{};  ///< the effective recipe: the text of a JSON object
-  std::string set_digest{};   ///< of its manifest; empty if samples are made
+  std::string set_digest{};   ///< of the manifest; empty if samples are synthetic
   ResumePromise resume{};
   runtime::Environment environment{};
   runtime::Topology topology{};
   runtime::DeviceChoice device{};
   std::vector<std::pair<std::string, std::string>>
-      libraries{};  ///< name and version of what computes, reads and writes
+      libraries{};  ///< names and versions of libraries that compute, read and write
   std::vector<std::string> warnings{};
-  std::vector<std::string> faults{};  ///< that were injected, also before it was resumed
+  std::vector<std::string> faults{};  ///< injected ones, including those before a resume
 };
 
 [[nodiscard]] std::string to_document(const RunInfo& info);
@@ -45,20 +45,20 @@ struct RunInfo {
 /// The state in the status.json `path`: "finished"; empty if it cannot be read.
 [[nodiscard]] std::string state_in(const std::string& path) noexcept;
 
-/// For processes that are left of a run whose directory's owner cannot end it, such as other ranks, guards and
-/// watchdogs: in the status.json at `path` a `running` state becomes `failed`, with `reason` as its message; other
-/// states stay. A file that does not exist or cannot be replaced stays as it is.
+/// For processes that remain of a run when the owner of its directory cannot end it, such as other ranks, guards and
+/// watchdogs. Changes the state `running` in the status.json at `path` to `failed`, with `reason` as its message; other
+/// states stay. A file that does not exist or cannot be replaced stays unchanged.
 void mark_failed(const std::string& path, const std::string& reason) noexcept;
 
 class RunDirectory final : public Observer {
  public:
-  /// Claims `path`, and creates it if it does not exist; if it is empty, a new `runs/<recipe>-<date>-<n>` in the
-  /// current folder. Throws core::Error (usage, naming --run-dir) if it holds another run, unless that `may_go_on` and
-  /// is not active, or a set of shards, or is not writable; or, naming --inject, if it holds a run without faults and
-  /// this one `is_drill`. `clock` must outlive it.
+  /// Claims `path`, and creates it if it does not exist; if `path` is empty, creates `runs/<recipe>-<date>-<n>` in the
+  /// current folder. Throws core::Error (usage, naming --run-dir) if it holds another run (unless that `may_go_on` and
+  /// is not active), or a set of shards, or is not writable. Throws, naming --inject, if it holds a run without faults
+  /// and this one `is_drill`. `clock` must outlive it.
   RunDirectory(const std::string& path, const std::string& recipe_name, bool may_go_on = false, bool is_drill = false,
                const core::Clock& clock = core::real_clock());
-  /// If the run was started and neither finished nor failed, its state is `failed` from now on.
+  /// If the run was started and neither finished nor failed, sets its state to `failed`.
   ~RunDirectory() override;
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
@@ -67,27 +67,27 @@ class RunDirectory final : public Observer {
   /// The path of a file in it.
   [[nodiscard]] std::string file(std::string_view name) const;
 
-  /// Training begins: writes run.json (core::Error (system) if that fails), the log's first line and the first status.
-  /// `resumed`: the checkpoint that it resumes.
+  /// Called when training begins: writes run.json (core::Error (system) if that fails), the log's first line and the
+  /// first status. `resumed`: the checkpoint from which it resumes.
   void start(const RunInfo& info, const std::optional<ResumeRecord>& resumed = {});
 
-  // A full disk is a warning, printed once: a run is worth more than its log. The status is then overwritten in place.
+  // A full disk gives one warning, because a run is worth more than its log. The status is then overwritten in place.
   void went_back(const ResumeRecord& record) override;
   void interval_over(const TrainRecord& record) override;
   void evaluated(const EvaluationRecord& record) override;
   void saved(const SaveRecord& record) override;
   void ended(const FinalRecord& record) override;
 
-  /// Renews a status that has become older than readers expect of a live run; only the position has changed.
+  /// Renews a status that is older than readers expect of a live run; only the position has changed.
   void working(const Position& at) override;
-  /// Throws core::Error (system) if the folder was renamed or removed: then nothing of the run is written any more, so
-  /// that nothing is made anew under a name that may be another run's.
+  /// Throws core::Error (system) if the folder was renamed or removed. Then nothing of the run is written any more,
+  /// because the name may now belong to another run.
   void require_place();
-  /// Whether that was found, by require_place() or while the status was written.
+  /// Whether require_place(), or writing the status, found that.
   [[nodiscard]] bool is_place_lost() const noexcept { return is_place_lost_; }
-  /// The error to report at the end if the status is not what it should be; nothing if it is.
+  /// The error to report at the end if the status is wrong; nothing if it is right.
   [[nodiscard]] const std::optional<core::Error>& complaint() const noexcept { return complaint_; }
-  /// The run ends now, without a final line in its log. A finished one stays as it is.
+  /// Ends the run without a final line in its log. A finished run stays unchanged.
   void fail(const Position& at, const std::string& reason);
 
  private:

@@ -35,7 +35,7 @@ void ProgressDisplay::clear() {
 void ProgressDisplay::update(const std::string& line) {
   if (!is_terminal_) return print(line);
   clear();
-  std::fputs(line.substr(0, terminal_width() - 1).c_str(), stderr);  // a line that wraps cannot be taken back
+  std::fputs(line.substr(0, terminal_width() - 1).c_str(), stderr);  // a line that wraps cannot be erased
   std::fflush(stderr);
   has_line_ = true;
 }

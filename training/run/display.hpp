@@ -1,5 +1,5 @@
 // What a run shows on the terminal of rank 0.
-// Invariant: progress goes to stderr, so that stdout holds results only.
+// Invariant: progress goes to stderr, so stdout has only results.
 // Used by training/run/run.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace lockstep::training {
 
-/// Progress on a terminal in place, elsewhere a line each.
+/// Shows progress in place on a terminal, and one line each elsewhere.
 class ProgressDisplay {
  public:
   ProgressDisplay();
@@ -20,9 +20,9 @@ class ProgressDisplay {
   ProgressDisplay(const ProgressDisplay&) = delete;
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;
 
-  /// A line that the next one may replace.
+  /// Prints a line that the next one may replace.
   void update(const std::string& line);
-  /// A line that stays.
+  /// Prints a line that stays.
   void print(const std::string& line);
   void clear();
 
@@ -33,7 +33,7 @@ class ProgressDisplay {
 
 class Display final : public Observer {
  public:
-  /// `is_evaluation`: nothing is trained, and the evaluation is the result. `printer` and `clock` must outlive it.
+  /// `is_evaluation`: the run only evaluates, and the evaluation is the result. `printer` and `clock` must outlive it.
   Display(const Goal& goal, std::string folder, bool is_evaluation, core::Printer& printer,
           const core::Clock& clock = core::real_clock());
 

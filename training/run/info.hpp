@@ -19,7 +19,7 @@ namespace lockstep::training {
                                const runtime::DeviceChoice& device, const ResolvedRecipe& resolved,
                                const std::vector<std::string>& arguments);
 
-/// Collective: the largest memory in use at a time by any rank; on rank 0.
+/// Collective: the peak memory of the rank that used most; on rank 0.
 [[nodiscard]] core::Bytes peak_memory(const runtime::Communicator& world);
 
 }  // namespace lockstep::training

@@ -16,13 +16,13 @@ namespace lockstep::training {
 namespace {
 
 core::Descriptor open_lock(RunLock& lock) {
-  constexpr int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // NFS locks files only for those who may write
+  constexpr int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // NFS locks files only for writers
   core::Descriptor file{::open(lock.path.c_str(), flags | O_CREAT | O_EXCL, 0666)};
   lock.is_new = static_cast<bool>(file);
   lock.error = lock.is_new ? 0 : errno;
   if (lock.error != EEXIST) return file;
   file = core::Descriptor{::open(lock.path.c_str(), flags)};
-  lock.error = file ? 0 : errno == ENOENT ? ESTALE : errno;  // gone in between
+  lock.error = file ? 0 : errno == ENOENT ? ESTALE : errno;  // removed in the meantime
   struct stat status {};
   if (file && (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))) lock.error = EEXIST;
   return file;
@@ -34,7 +34,7 @@ std::string read_holder(const RunLock& lock) {
   return {text.data(), std::find(text.data(), text.data() + std::max<ssize_t>(n, 0), '\n')};
 }
 
-/// For messages alone: if it cannot be written, they lack it.
+/// Only for messages: if it cannot be written, they lack it.
 void sign(const RunLock& lock) {
   const std::string text = fmt::format("pid {} on {}\n", getpid(), runtime::host_name());
   if (ftruncate(lock.file.get(), 0) == 0) static_cast<void>(!pwrite(lock.file.get(), text.data(), text.size(), 0));

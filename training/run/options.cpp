@@ -37,7 +37,7 @@ void check_resume(const RunOptions& options) {
                     .fix = "leave out one"});
 }
 
-/// It makes runs of its own, and keeps nothing of them.
+/// It starts its own runs, and keeps none of them.
 void check_verification(const RunOptions& options) {
   if (!options.verify_resume) return;
   std::string other;

@@ -16,7 +16,7 @@
 
 namespace lockstep::training {
 
-/// Members are named as the flags.
+/// Members are named like the flags.
 struct RunOptions {
   std::vector<std::string> arguments{};  ///< of the program, for run.json
   runtime::DeviceRequest device{};
@@ -24,9 +24,9 @@ struct RunOptions {
   std::string init_from{};
   std::string resume = "never";   ///< "auto": the newest of the run's folder; else a run's folder or a checkpoint
   std::string save_weights{};     ///< empty: weights.h5 in the run directory
-  std::uint64_t keep = 3;         ///< checkpoints
-  std::uint64_t keep_epochs = 0;  ///< every so manyth is kept by name; 0: none
-  core::Seconds time_limit{-1};   ///< of the run; 0: none; below: what is left of the batch job
+  std::uint64_t keep = 3;         ///< number of checkpoints
+  std::uint64_t keep_epochs = 0;  ///< one in this many epochs is kept by name; 0: none
+  core::Seconds time_limit{-1};   ///< of the run; 0: none; below 0: the rest of the batch job
   std::shared_ptr<runtime::Drill> drill{};  ///< of --inject; else null
   bool resume_anyway = false;               ///< with another recipe or set
   bool compat = false;
@@ -42,7 +42,7 @@ struct RunOptions {
 /// Parsing fills `options`, which must outlive `flags`.
 void declare_run(core::Flags& flags, RunOptions& options);
 
-/// What --help says of them.
+/// The lines of --help about them.
 [[nodiscard]] std::string run_help();
 
 /// Throws core::Error (usage) if a given flag would have no effect.

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// All names of a run but its lock, which is judged when it is taken.
+/// A name that a run uses, except its lock, which is checked when it is taken.
 struct OwnName {
   std::string_view name;
   bool is_folder = false;
@@ -29,7 +29,7 @@ fs::file_status status_there(const std::string& folder, std::string_view name) {
   return fs::symlink_status(fs::path{folder} / name, error);
 }
 
-/// Whether it has any entry; if it cannot be listed nobody knows, and it has.
+/// Whether it may have entries; true if it cannot be listed.
 bool may_have_entries(const fs::path& folder) {
   std::error_code error;
   const bool is_empty = fs::is_empty(folder, error);
@@ -54,7 +54,8 @@ bool holds_run(const std::string& folder) {
   return false;
 }
 
-// A run may have moved its checkpoints to another file system: only a new run refuses that link, as another run.
+// A user may have moved a run's checkpoints to another file system, behind a link. Only a new run refuses that link, as
+// another run.
 void refuse_foreign_names(const std::string& folder) {
   for (const OwnName& own : own_names) {
     const fs::file_status status = status_there(folder, own.name);

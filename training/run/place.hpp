@@ -1,5 +1,5 @@
-// The folder that a run wants: what it may hold, and the refusals of what it may not.
-// Invariant: nothing is written here; every refusal is core::Error that names --run-dir.
+// The folder that a run wants: what it may contain, and the refusals.
+// Invariant: writes nothing; every refusal is a core::Error that names --run-dir.
 // Used by training/run/directory and training/run/run, on rank 0 only.
 #pragma once
 
@@ -11,19 +11,19 @@ namespace lockstep::training {
 
 inline constexpr const char* run_dir_flag = "--run-dir";
 
-/// Whether `folder` has files of a run, or checkpoints, even those that nobody can read.
+/// Whether `folder` has files of a run, or checkpoints, even unreadable ones.
 [[nodiscard]] bool holds_run(const std::string& folder);
 
-/// Throws core::Error (usage) if a name that a run writes to is there as something else: a link, a pipe, a folder.
+/// Throws core::Error (usage) if a name that a run writes to exists as something else: a link, a pipe, a folder.
 void refuse_foreign_names(const std::string& folder);
 
 [[noreturn]] void refuse_other_run(const std::string& folder);
 [[noreturn]] void refuse_run_under_way(const std::string& folder, const std::string& holder);
 [[noreturn]] void refuse_lock(const RunLock& lock);
 [[noreturn]] void refuse_shard_set(const std::string& folder);
-/// A run without faults, which a fire drill must not resume.
+/// Refuses a run without faults, which a fire drill must not resume.
 [[noreturn]] void refuse_drill(const std::string& folder);
-/// The run's own folder is no longer where it was: core::Error (system).
+/// Throws core::Error (system): the run's own folder is no longer in its place.
 [[noreturn]] void fail_for_lost_place(const std::string& folder);
 /// `error`: why the folder cannot be written to.
 [[noreturn]] void refuse_place(const std::string& folder, int error);

@@ -16,9 +16,9 @@ namespace {
 
 constexpr int n_trials = 5;
 
-/// Collective: the sizes that limits are measured with, the same on all ranks, which choose together how to compute: at
-/// least as large as a machine needs to reach its limits. Smaller on a GPU with too little memory left: each element of
-/// the square exists a dozen times, in floats and derived forms, and ranks may share the GPU.
+/// Collective: the sizes with which limits are measured, the same on all ranks, which together choose how to compute.
+/// They are at least as large as a machine needs to reach its limits. They are smaller on a GPU with too little free
+/// memory: each element of the square exists a dozen times, in floats and derived forms, and ranks may share the GPU.
 MachineLimits sizes_of_limits(const runtime::Communicator& world) {
   if (runtime::is_host_the_device()) return {.matrix_side = 1024, .stream_bytes = std::uint64_t{64} << 20};
   constexpr std::uint64_t largest = 8192, bytes_per_element = 12 * sizeof(float), most_ranks = 8;
@@ -29,7 +29,7 @@ MachineLimits sizes_of_limits(const runtime::Communicator& world) {
   return {.matrix_side = side, .stream_bytes = side * side * sizeof(float)};
 }
 
-/// An evaluation reports nothing and asks for nothing.
+/// An evaluation uses no hooks.
 struct Nobody final : nn::Hooks {
   void touched(std::size_t, std::span<const std::uint64_t>) override {}
   void ready(std::size_t) override {}
@@ -78,8 +78,8 @@ struct Arithmetic {
   double weights = 0;        ///< parameters and their gradients read or written
 };
 
-/// Forward reads inputs and writes the output; backward reads the output's gradient and the inputs, and writes the
-/// inputs' gradients if something before them learns. Both read the weights; backward writes their gradients.
+/// Forward reads inputs and writes the output. Backward reads the output's gradient and the inputs, and writes the
+/// inputs' gradients if an earlier layer needs them. Both read the weights; backward writes their gradients.
 Arithmetic work_of(const nn::Network& network, const nn::Node& node) {
   Arithmetic work;
   const auto n_out = static_cast<double>(nn::n_elements(node.output));
@@ -101,12 +101,12 @@ Arithmetic work_of(const nn::Network& network, const nn::Node& node) {
 struct Measured {
   double forward_s = 0;
   double backward_s = 0;
-  double compute_s = 0;  ///< at the limit of products
-  double memory_s = 0;   ///< at the limit of memory
+  double compute_s = 0;  ///< at the machine's rate of products
+  double memory_s = 0;   ///< at the machine's rate of memory
   double flops = 0;
 };
 
-/// On all ranks at once; takes about half a second on a host.
+/// Measures on all ranks at once; takes about half a second on a host.
 MachineLimits measure_limits(nn::Device& device, nn::ExecutorOptions options, MachineLimits limits) {
   const std::uint64_t side = limits.matrix_side;
   nn::Network product;
@@ -127,7 +127,7 @@ MachineLimits measure_limits(nn::Device& device, nn::ExecutorOptions options, Ma
 Profiler::Profiler(const runtime::Communicator& world, nn::Device& device, const nn::Network& network,
                    const nn::ExecutorOptions& options, nn::Executor& executor)
     : world_{world}, device_{device}, network_{network}, options_{options}, executor_{executor} {
-  // Limits use the plans that layers have: the fastest.
+  // Limits use the same plans as layers: the fastest.
   options_.agree = [&world](std::span<double> times) { world.broadcast(std::as_writable_bytes(times)); };
 }
 
@@ -149,7 +149,7 @@ void Profiler::steps_over() {
   if (!std::exchange(is_running_, false)) return;
   const std::vector<nn::ProfileRow> rows = executor_.layer_times().end_profile();
   const MachineLimits sizes = sizes_of_limits(world_);
-  world_.barrier();  // limits are those of all ranks at work
+  world_.barrier();  // limits apply while all ranks work
   const MachineLimits limits = measure_limits(device_, options_, sizes);
   const std::size_t n_nodes = network_.nodes().size();
   std::vector<Measured> mine(n_nodes);

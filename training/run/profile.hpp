@@ -18,7 +18,7 @@ namespace lockstep::training {
 /// Watches steps of training, from the first after the warm-up to the end of its epoch.
 class Profiler final : public Observer {
  public:
-  /// All must outlive it but `options`.
+  /// All except `options` must outlive it.
   Profiler(const runtime::Communicator& world, nn::Device& device, const nn::Network& network,
            const nn::ExecutorOptions& options, nn::Executor& executor);
 

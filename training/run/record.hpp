@@ -19,7 +19,7 @@ namespace lockstep::training {
 enum class RunStatus { running, finished, stopped, failed };
 [[nodiscard]] std::string_view name(RunStatus status) noexcept;
 
-/// 0 of nothing.
+/// 0 if `n` is 0.
 [[nodiscard]] constexpr double mean(double sum, std::uint64_t n) noexcept {
   return n > 0 ? sum / static_cast<double>(n) : 0;
 }
@@ -27,7 +27,7 @@ enum class RunStatus { running, finished, stopped, failed };
 /// Steps of a run before the steady state: neither rates nor profiles count them.
 inline constexpr std::uint64_t warmup_steps = 5;
 
-/// Where a run stands.
+/// The position of a run.
 struct Position {
   std::uint64_t epoch = 0;  ///< counting from 1; 0: before the first
   std::uint64_t step = 0;   ///< optimizer steps made
@@ -35,25 +35,25 @@ struct Position {
   core::Seconds elapsed{};  ///< since training began
 };
 
-/// A run goes on.
+/// A run resumes or goes back.
 struct ResumeRecord {
   Position at{};
   std::string from{};  ///< the checkpoint
-  std::string why{};   ///< of one that went back to it; else empty
+  std::string why{};   ///< why it went back to the checkpoint; else empty
 };
 
-/// What will be trained, and where it is kept.
+/// What will be trained, and where results are stored.
 struct StartRecord {
   std::string model{};
   std::uint64_t n_parameters = 0;
   std::string precision{};
-  std::string data{};  ///< the set, or how samples are made
+  std::string data{};  ///< the set, or the kind of synthetic samples
   std::uint64_t n_samples = 0;
-  std::string shape{};             ///< of a sample as the model gets it
-  std::uint64_t n_evaluation = 0;  ///< 0: nothing is evaluated
+  std::string shape{};             ///< of a sample as the model receives it
+  std::uint64_t n_evaluation = 0;  ///< 0: no evaluation
   std::uint64_t n_ranks = 1;
   int n_nodes = 1;
-  std::string device{};  ///< empty: a host of which nobody expects anything else
+  std::string device{};  ///< empty: a host, as expected
   std::uint64_t global_batch = 0;
   core::Bytes memory{};    ///< of this rank: activations, parameters, gradients and the optimizer
   bool is_on_gpu = false;  ///< where that memory is
@@ -64,19 +64,19 @@ struct StartRecord {
   std::vector<int> local_ranks{};             ///< by rank
   std::vector<std::uint64_t> rank_batches{};  ///< samples of a full batch, by rank
   std::optional<ResumeRecord> resumed{};
-  std::string promise{};                     ///< what a run resumed from this one's checkpoints gives
-  std::optional<core::Seconds> time_left{};  ///< until the run is stopped, if that is known
+  std::string promise{};                     ///< whether a run resumed from this one's checkpoints has the same bits
+  std::optional<core::Seconds> time_left{};  ///< until the run stops, if known
 };
 
-/// Whether an epoch ends before the run has to stop.
+/// Whether an epoch ends before the run must stop.
 struct ForecastRecord {
   std::uint64_t epoch = 0;  ///< counting from 1
-  core::Seconds needed{};   ///< as the one before took
-  core::Seconds left{};     ///< without what saving takes
+  core::Seconds needed{};   ///< by the previous epoch's time
+  core::Seconds left{};     ///< without the time for saving
   [[nodiscard]] bool fits() const noexcept { return needed <= left; }
 };
 
-/// What this rank did in a step.
+/// This rank's work in a step.
 struct StepWork {
   std::uint64_t n_samples = 0;
   std::uint64_t n_calls = 0;  ///< passes through the network
@@ -93,14 +93,14 @@ struct StepRecord {
 /// One progress interval.
 struct TrainRecord {
   Position at{};
-  std::uint64_t first_epoch = 0;  ///< that the interval is of; 0: not known
+  std::uint64_t first_epoch = 0;  ///< of the interval; 0: unknown
   double loss = 0;                ///< mean over the samples of the interval
-  std::optional<double> rmse{};   ///< its root, if it is a mean squared error
+  std::optional<double> rmse{};   ///< the root of the loss, if it is a mean squared error
   double learning_rate = 0;
   double samples_per_s = 0;
   double step_ms_p50 = 0;
   double data_wait_ms = 0;      ///< of a step, mean over steps and ranks
-  double communication_ms = 0;  ///< exposed; of a step, mean over steps and ranks
+  double communication_ms = 0;  ///< time without computation; per step, mean over steps and ranks
   std::optional<core::Seconds> eta{};
 };
 
@@ -109,10 +109,10 @@ struct EvaluationRecord {
   Position at{};
   std::uint64_t n_samples = 0;
   double loss = 0;                       ///< mean over the samples
-  std::optional<double> rmse{};          ///< its root, if it is a mean squared error
+  std::optional<double> rmse{};          ///< the root of the loss, if it is a mean squared error
   std::optional<double> top1_percent{};  ///< of classes only
   std::optional<double> top5_percent{};
-  std::uint64_t n_top1 = 0;  ///< right answers
+  std::uint64_t n_top1 = 0;  ///< correct answers
   core::Seconds time{};
 };
 
@@ -126,7 +126,7 @@ struct EpochRecord {
   double learning_rate = 0;              ///< of its last step
   core::Seconds time{};                  ///< of training, without evaluation
   double samples_per_s = 0;
-  std::optional<EvaluationRecord> evaluation{};  ///< if it was evaluated, which it is after training
+  std::optional<EvaluationRecord> evaluation{};  ///< if there was one; it follows training
 };
 
 /// A checkpoint was written.
@@ -134,11 +134,11 @@ struct SaveRecord {
   Position at{};
   std::string path{};
   bool is_due = false;    ///< by the recipe's interval
-  core::Seconds time{};   ///< from its beginning until it is complete
-  core::Seconds stall{};  ///< that training stood still for it
+  core::Seconds time{};   ///< from its begin until it is complete
+  core::Seconds stall{};  ///< for which training paused
 };
 
-/// Data read of a set in the whole run, for training and evaluation.
+/// Data that the whole run has read from a set, for training and evaluation.
 struct DataRecord {
   core::Bytes read{};  ///< as stored
   std::uint64_t n_chunks = 0;
@@ -147,7 +147,7 @@ struct DataRecord {
   std::optional<double> mixing{};  ///< of order blocked: data::Sampler::mixing()
 };
 
-/// What one rank reaches while all ranks work.
+/// The rates of one rank while all ranks work.
 struct MachineLimits {
   std::uint64_t matrix_side = 0;
   std::uint64_t stream_bytes = 0;
@@ -155,13 +155,13 @@ struct MachineLimits {
   double memory_GBps = 0;  ///< read and written: a ReLU of `stream_bytes`
 };
 
-/// Where the time of a step goes.
+/// The time of one layer in a step.
 struct LayerProfile {
   std::string layer{};
   double forward_ms = 0;  ///< of a step
   double backward_ms = 0;
   double gflops = 0;
-  double limit_ms = 0;  ///< what the limit would take for both
+  double limit_ms = 0;  ///< at the machine's limit, for both
   bool is_compute_bound = false;
 };
 
@@ -178,20 +178,20 @@ struct FinalRecord {
   bool is_within_epoch = false;  ///< the last one was not finished
   RunStatus state = RunStatus::finished;
   std::string message{};         ///< why it stopped or failed; empty if it finished
-  double loss = 0;               ///< mean over the last epoch, or what there was of it; NaN without a step
+  double loss = 0;               ///< mean over the last epoch, or its part; NaN without a step
   std::optional<double> rmse{};  ///< its root, if it is a mean squared error
   std::uint64_t n_ranks = 1;
   int n_nodes = 1;
   std::uint64_t global_batch = 0;
-  std::uint64_t n_warmup_steps = 0;  ///< left out of `steady`
+  std::uint64_t n_warmup_steps = 0;  ///< not counted in `steady`
   std::optional<metrics::StepSummary> steady{};
   metrics::PhaseReport phases{};  ///< of the whole run
   std::optional<EvaluationRecord> evaluation{};
-  std::optional<DataRecord> data{};  ///< nothing if samples were made on the spot
+  std::optional<DataRecord> data{};  ///< nothing for synthetic samples
   core::Bytes peak_memory{};         ///< of the rank that used most
   bool was_profiled = false;
   std::optional<ProfileReport> profile{};  ///< nothing if all steps were warm-up
-  std::string digest{};                    ///< of weights and losses, if it is to be told
+  std::string digest{};                    ///< of weights and losses, if requested
 };
 
 /// The rates of one interval, and the time left at its pace. `phases`: sums over the interval's steps.
@@ -215,7 +215,7 @@ struct Status {
   Position at{};
   std::optional<double> loss{};
   std::optional<core::Seconds> eta{};
-  std::string checkpoint{};  ///< the last that was written or gone on from
+  std::string checkpoint{};  ///< the last one that was written or resumed from
 };
 [[nodiscard]] std::string to_document(const Status& status, const std::string& updated);
 

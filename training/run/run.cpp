@@ -20,8 +20,8 @@
 namespace lockstep::training {
 namespace {
 
-/// Whether it is the checkpoint to resume in the run folder, if there is one. Throws core::Error (usage) if there is a
-/// newer one, which would then be taken for this run's.
+/// Whether the checkpoint to resume is in the run folder. Throws core::Error (usage) if there is a newer one, which
+/// would then seem to be this run's.
 bool goes_on(const RunOptions& options) {
   namespace fs = std::filesystem;
   if (options.resume == "never") return false;
@@ -49,7 +49,7 @@ Run::Run(const runtime::Communicator& world, const Recipe& recipe, const RunOpti
   });
 }
 
-// What would fail after the training fails before it.
+// Fails before the training for what would fail after it.
 void Run::claim(const Recipe& recipe) {
   if (options_.compat) style_ = &require_compat_style(recipe.name);
   auto directory = std::make_unique<RunDirectory>(options_.run_dir, recipe.name, goes_on(options_),
@@ -86,7 +86,7 @@ void Run::start(const RunInfo& info, const Scene& scene, const std::optional<Res
   if (directory_ != nullptr) show(scene.goal);
 }
 
-// Collective: any remaining process can report how the run ended.
+// Collective: allows any remaining process to report how the run ended.
 void Run::share_status(runtime::Watchdog& watchdog) {
   std::string path;
   if (directory_ != nullptr) path = std::filesystem::absolute(directory_->file("status.json")).string();

@@ -1,5 +1,6 @@
-// A run as seen from outside: its folder, its output, and its other observers.
-// Invariant: anything that could not be written at the end is refused before training; a run that ends early says so.
+// A run seen from outside: its folder, its output, and its other observers.
+// Invariant: anything that could not be written at the end is refused before training; a run that ends early reports
+// it.
 // Used by the trainer.
 #pragma once
 
@@ -26,28 +27,28 @@ namespace lockstep::training {
 
 struct CompatStyle;
 
-/// What observers look at.
+/// What observers refer to.
 struct Scene {
-  Goal goal{};  ///< of no steps if nothing is trained
+  Goal goal{};  ///< without steps if the run does not train
   nn::Device& device;
   const nn::Network& network;
   nn::ExecutorOptions executor_options{};
   nn::Executor& executor;
-  core::Bytes checkpoint{};  ///< what one takes; nothing if none is due
+  core::Bytes checkpoint{};  ///< size of a checkpoint; nothing if none is due
 };
 
 class Run {
  public:
-  /// Collective: claims on rank 0 what the run will write, unless it is a dry run. Throws core::Error (usage), the same
-  /// on all ranks. All arguments except `recipe` must outlive it; `clock` is that of periodic messages.
+  /// Collective: on rank 0, claims what the run will write, unless it is a dry run. Throws core::Error (usage), the
+  /// same on all ranks. All arguments except `recipe` must outlive it; `clock` times periodic messages.
   Run(const runtime::Communicator& world, const Recipe& recipe, const RunOptions& options, const core::Clock& clock);
 
-  /// Collective: creates the observers; the run is recorded from now on. `info`: complete on rank 0. Throws
-  /// core::Error, the same on all ranks, if there is no room for it, weights included.
+  /// Collective: creates the observers; from now on the run is recorded. `info`: complete on rank 0. Throws
+  /// core::Error, the same on all ranks, if there is no room for the run, including its weights.
   void start(const RunInfo& info, const Scene& scene, const std::optional<ResumeRecord>& resumed,
              runtime::Watchdog& watchdog);
 
-  /// Tells all observers of this rank: tell(&Observer::evaluated, record).
+  /// Informs all observers of this rank: tell(&Observer::evaluated, record).
   template <class... Parameters, class... Arguments>
   void tell(void (Observer::*event)(Parameters...), Arguments&&... arguments) {
     for (const auto& observer : observers_) (observer.get()->*event)(arguments...);
@@ -59,14 +60,14 @@ class Run {
   [[nodiscard]] std::string folder() const { return directory_ != nullptr ? directory_->path() : ""; }
   /// Collective: whether `checkpoint` is one in this run's folder.
   [[nodiscard]] bool has_kept(const std::string& checkpoint) const;
-  /// Whether the output about a save has to precede that of the next step, as with --compat.
+  /// Whether the output about a save must precede that of the next step, as with --compat.
   [[nodiscard]] bool is_in_order() const noexcept { return options_.compat; }
-  /// Text for stdout.
+  /// Prints text to stdout.
   void print(std::string_view text) { printer_.print(text); }
   /// On rank 0: see RunDirectory.
   void require_place() const { directory_ != nullptr ? directory_->require_place() : void(); }
   [[nodiscard]] bool is_place_lost() const noexcept { return directory_ != nullptr && directory_->is_place_lost(); }
-  /// This rank fails alone, while others may be waiting for it.
+  /// This rank fails alone, while others may wait for it.
   void fail(const Position& at, const std::string& reason) const;
   /// On rank 0: the error if the status or stdout could not be written.
   [[nodiscard]] const std::optional<core::Error>& complaint() const noexcept;
@@ -81,7 +82,7 @@ class Run {
   const core::Clock& clock_;
   std::string data_;
   const CompatStyle* style_ = nullptr;  ///< under --compat, on rank 0
-  core::Printer printer_{};             ///< a full stdout is told at the end, when weights are saved
+  core::Printer printer_{};             ///< a full stdout is reported at the end, after weights are saved
   RunDirectory* directory_ = nullptr;   ///< one of the observers of rank 0
   std::string status_path_{};           ///< rank 0's status.json; empty without one
   std::vector<std::unique_ptr<Observer>> observers_{};

@@ -10,7 +10,7 @@
 namespace lockstep::training {
 namespace {
 
-/// "12345" or "0.123": no more digits than a rate deserves, and no exponent.
+/// "12345" or "0.123": as many digits as a rate deserves, and no exponent.
 std::string rate_text(double per_s) { return core::format_number(per_s); }
 
 /// "4.10" or "12.3": three digits.
@@ -24,12 +24,12 @@ std::string counted(std::uint64_t n, std::string_view what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
-/// For an evaluation; empty if nothing is trained.
+/// The prefix of an evaluation; empty if the run does not train.
 std::string epoch_prefix(const Position& at, const Goal& goal) {
   return goal.n_epochs > 0 ? fmt::format("epoch {}/{}  ", at.epoch, goal.n_epochs) : "";
 }
 
-/// "loss 0.81, rmse 0.9"; the root of squared errors only.
+/// "loss 0.81, rmse 0.9"; the root for squared errors only.
 std::string loss_text(double loss, const std::optional<double>& rmse) {
   return fmt::format("loss {:.4g}", loss) + (rmse ? fmt::format(", rmse {:.4g}", *rmse) : "");
 }
@@ -96,7 +96,7 @@ std::string phase_table(const metrics::PhaseReport& report) {
                            {.header = "max on", .unit = "", .align = core::Align::left}}};
   std::string text = table.header();
   for (const metrics::PhaseRow& row : report.rows) {
-    if (row.phase == metrics::Phase::device && row.max_s == 0) continue;  // a host waits for none
+    if (row.phase == metrics::Phase::device && row.max_s == 0) continue;  // a host waits for no device
     text += table.row({std::string{metrics::name(row.phase)}, fmt::format("{:.4f}", row.min_s),
                        fmt::format("{:.4f}", row.mean_s), fmt::format("{:.4f}", row.max_s),
                        fmt::format("{:.1f}", percent(row.mean_s, report.total().value)), most_on(row)});

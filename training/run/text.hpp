@@ -12,7 +12,7 @@ namespace lockstep::training {
 /// "0:03:12": hours, minutes, seconds.
 [[nodiscard]] std::string clock_text(core::Seconds time);
 
-/// Several lines: model, data, ranks, steps, memory, and where the run is kept.
+/// Several lines: model, data, ranks, steps, memory, and where the run is stored.
 [[nodiscard]] std::string start_text(const StartRecord& record, const Goal& goal);
 /// "first step in 1.23 s, of 1564"
 [[nodiscard]] std::string first_step_text(core::Seconds time, const Goal& goal);
@@ -22,8 +22,8 @@ namespace lockstep::training {
 /// "epoch 3/14  21 %  12345 samples/s  loss 0.1234  lr 0.49  ETA 0:03:12  step 4.10 ms: data wait 0.12, communication
 /// 0.30"
 [[nodiscard]] std::string progress_text(const TrainRecord& record, const Goal& goal);
-/// "epoch 3/14  evaluation: loss 0.0312, top-1 99.02 %, top-5 100.00 % of 10000 samples in 1.23 s"; without its epoch
-/// where nothing is trained
+/// "epoch 3/14  evaluation: loss 0.0312, top-1 99.02 %, top-5 100.00 % of 10000 samples in 1.23 s"; without the epoch
+/// if the run does not train
 [[nodiscard]] std::string evaluation_text(const EvaluationRecord& record, const Goal& goal);
 /// "epoch 3/14  evaluation: 40 %"; `share` from 0 to 1
 [[nodiscard]] std::string evaluation_progress_text(const Position& at, const Goal& goal, double share);
@@ -31,7 +31,7 @@ namespace lockstep::training {
 /// "checkpoint r/checkpoints/step-000000021 in 12 ms".
 [[nodiscard]] std::string save_text(const SaveRecord& record);
 [[nodiscard]] std::string final_text(const FinalRecord& record);
-/// A table of the layers, their sums, and what the limits are.
+/// A table of the layers, their sums, and the limits.
 [[nodiscard]] std::string profile_text(const ProfileReport& report);
 /// The profile, or why there is none; empty if the run was not profiled.
 [[nodiscard]] std::string profile_part(const FinalRecord& record);

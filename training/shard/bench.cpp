@@ -19,7 +19,7 @@ namespace lockstep::training::shard {
 namespace {
 
 constexpr double most_seconds = 86400;
-constexpr int n_repeats = 7;  // of each stage: the fewest that give a 95 % interval, and one
+constexpr int n_repeats = 7;  // of each stage: the fewest that give a 95 % interval, plus one
 
 struct LayoutWord {
   std::string_view name;
@@ -80,7 +80,7 @@ Budget Bench::budget() const {
   return {.time = {options_.seconds.value / n_repeats}, .repeats = !options_.is_cold};
 }
 
-// Collective. A set that does not fit into memory would only push itself out again.
+// Collective. A set that does not fit into memory would evict itself.
 bool Bench::warm_up() {
   const bool fits = stages_.stored().value < runtime::available_memory().value / 2;
   if (options_.is_cold || world_.any(!fits)) return false;
@@ -88,7 +88,7 @@ bool Bench::warm_up() {
   return true;
 }
 
-// Collective: times of the slowest rank, amounts of all; at rank 0.
+// Collective: times of the slowest rank, amounts of all ranks; at rank 0.
 Work Bench::sum(const Work& mine) const {
   Work sum;
   for (const Work& work : runtime::gather_values(world_, std::span{&mine, 1})) {
@@ -100,7 +100,7 @@ Work Bench::sum(const Work& mine) const {
   return sum;
 }
 
-// Collective: what fails on one rank fails on all.
+// Collective: an error of one rank is an error on all.
 void Bench::measure(Stage stage) {
   runtime::together(world_, [this] {
     if (options_.is_cold) stages_.drop_caches();

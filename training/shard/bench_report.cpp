@@ -53,7 +53,7 @@ std::string table(const BenchReport& report) {
   return text;
 }
 
-// Bytes the loader reads for each byte it needs: blocks and chunks are read whole.
+// Bytes that the loader reads for each byte that it needs, because it reads whole blocks and chunks.
 double read_amplification(const BenchReport& report) {
   const StageResult* const loader = report.find(Stage::loader);
   const StageResult* const pread = report.find(Stage::pread);

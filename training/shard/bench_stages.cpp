@@ -45,7 +45,7 @@ data::LoaderOptions loader_options(const BenchOptions& o, const data::SetSpec& s
           .threads = o.threads};
 }
 
-// Where each shard's units begin, and their number at the end.
+// Where each shard's units begin, followed by their number.
 std::vector<std::uint64_t> count_units(const data::Split& split, std::uint64_t unit_samples) {
   std::vector<std::uint64_t> firsts{0};
   for (const data::ShardEntry& shard : split.shards)
@@ -56,7 +56,7 @@ std::vector<std::uint64_t> count_units(const data::Split& split, std::uint64_t u
 class Deadline {
  public:
   explicit Deadline(const Budget& budget) : limit_s_{budget.time.value} {}
-  /// Also if a signal asks for an end.
+  /// Also true if a signal asks for an end.
   [[nodiscard]] bool is_over() const noexcept {
     return (limit_s_ > 0 && watch_.elapsed().value >= limit_s_) || runtime::pending_interrupt() != 0;
   }
@@ -168,7 +168,7 @@ Work BenchStages::over_units(const Budget& budget, const std::function<OnUnit()>
   });
 }
 
-// From memory into cache, as from the page cache into a batch.
+// Copies from memory into cache, as from the page cache into a batch.
 Work BenchStages::copy(const Budget& budget) {
   if (copy_source_.bytes().empty()) {
     const std::uint64_t bytes =
@@ -185,7 +185,7 @@ Work BenchStages::copy(const Budget& budget) {
     Work work;
     do {
       std::memcpy(destination.data(), copy_source_.bytes().data() + piece * copy_piece_bytes, copy_piece_bytes);
-      asm volatile("" : : "r"(destination.data()) : "memory");  // the copy is not optimised away
+      asm volatile("" : : "r"(destination.data()) : "memory");  // keeps compilers from removing the copy
       piece = (piece + 1) % n_pieces;
       work.bytes_delivered += static_cast<double>(copy_piece_bytes);
     } while (!deadline.is_over());
@@ -236,7 +236,7 @@ std::uint64_t BenchStages::channels() const {
   return layout_ == data::ChannelOrder::nchw ? shape.front() : shape.back();
 }
 
-// One stored sample; of an image file, its pixels.
+// Fetches one stored sample; for an image file, its pixels.
 BenchStages::Sample BenchStages::fetch(std::uint64_t sample) const {
   std::vector<std::byte> y(set_->spec().y.bytes());
   if (!set_->spec().is_encoded()) {

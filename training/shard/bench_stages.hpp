@@ -1,5 +1,5 @@
-// The stages of the loader's path, each done alone by as many threads as the loader uses, and the whole path.
-// Invariant: a stage does the work the loader does for the same samples; ranks and threads share a split's chunks out.
+// The stages of the loader's path, each measured alone with as many threads as the loader uses, and the whole path.
+// Invariant: a stage does the loader's work for the same samples; ranks and threads share a split's chunks.
 // Used by bench.cpp.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace lockstep::training::shard {
 
-/// How long a repeat lasts.
+/// The length of a repeat.
 struct Budget {
   core::Seconds time{};  ///< 0: without limit
   bool repeats = false;  ///< begin again at the end of the split, instead of ending there
@@ -27,9 +27,9 @@ class BenchStages {
   BenchStages(const BenchOptions& options, const runtime::Communicator& world,
               std::shared_ptr<const data::ShardSet> set);
 
-  /// What this rank does in one repeat.
+  /// The work of this rank in one repeat.
   [[nodiscard]] Work run(Stage stage, const Budget& budget);
-  /// The loader forgets what it has read, and the system of this node the pages of the split's files.
+  /// Makes the loader forget what it has read, and this node's system the pages of the split's files.
   void drop_caches() const;
   /// Reads this rank's share of the files once.
   void warm_up() { static_cast<void>(pread({})); }
@@ -41,10 +41,10 @@ class BenchStages {
   [[nodiscard]] data::LoaderStats loader_stats() const { return loader_->stats(); }
 
  private:
-  /// Samples that are read together: a chunk, or of image files a few.
+  /// Samples that are read together: a chunk, or a few image files.
   struct Unit {
     std::size_t shard = 0;
-    std::uint64_t first = 0;  ///< of all samples of the split
+    std::uint64_t first = 0;  ///< among all samples of the split
     std::uint64_t n = 0;
     core::Bytes begin{};  ///< this unit's share of the file
     core::Bytes end{};
@@ -64,7 +64,7 @@ class BenchStages {
   [[nodiscard]] Work load(const Budget& budget);
 
   [[nodiscard]] Unit unit(std::uint64_t number) const;
-  /// Each thread goes over its share of the units; `make` makes what one thread does with a unit.
+  /// Each thread processes its share of the units; `make` makes the function that a thread applies to a unit.
   [[nodiscard]] Work over_units(const Budget& budget, const std::function<OnUnit()>& make) const;
   [[nodiscard]] Work on_threads(const std::function<Work(int thread)>& body) const;
   void read_unit(const Unit& unit, std::span<std::byte> x, std::span<std::byte> y, Work& work) const;
@@ -80,7 +80,7 @@ class BenchStages {
   data::ChannelOrder layout_;
   core::Bytes stored_{};
   std::uint64_t unit_samples_ = 1;
-  std::vector<std::uint64_t> first_units_{};  ///< by shard, and their number at the end
+  std::vector<std::uint64_t> first_units_{};  ///< by shard, followed by their number
   std::vector<Sample> samples_{};             ///< for `augment`
   runtime::Buffer copy_source_{};
   std::uint64_t epoch_ = 0;

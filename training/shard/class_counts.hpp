@@ -22,7 +22,7 @@ struct ClassCounts {
 /// The label number `index` of labels stored as `dtype`; for floats and negative numbers, one that is not a class.
 [[nodiscard]] std::uint64_t label_at(core::DType dtype, std::span<const std::byte> labels, std::size_t index);
 
-/// Of every `stride`-th shard from `first_shard` on.
+/// Counts every `stride`-th shard from `first_shard` on.
 [[nodiscard]] ClassCounts count_classes(const std::string& folder, const data::Manifest& manifest,
                                         const std::string& split, int first_shard, int stride);
 

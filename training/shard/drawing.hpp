@@ -11,7 +11,7 @@
 
 namespace lockstep::training::shard {
 
-/// Up to 8 values as they are, more as "min 0, mean 33.3, max 255"; NaN are left out and counted.
+/// Describes up to 8 values one by one, more as "min 0, mean 33.3, max 255"; excludes and counts NaN.
 [[nodiscard]] std::string describe_values(const data::ArraySpec& spec, std::span<const std::byte> values);
 
 /// Ten shades, two characters a pixel; empty unless `spec` is a uint8 image of up to 32 x 32 pixels.

@@ -63,13 +63,13 @@ void check(const core::Flags& flags, ImportArguments& o) {
   check_paths(o);
 }
 
-/// What becomes of a source that is opened on all ranks.
+/// The result of opening a source on all ranks.
 struct Opening {
   std::unique_ptr<data::Source> source{};
-  std::optional<int> exit_code{};  ///< set: there is none, and the program is to end with this
+  std::optional<int> exit_code{};  ///< set: there is no source, and the program must end with this code
 };
 
-// Collective: the ranks that are not `mine` only take part in the agreement.
+// Collective: ranks that are not `mine` only take part in the agreement.
 void open_source(const ImportArguments& o, const data::ImportOptions& options, const runtime::Session& session,
                  bool mine, Opening& opening) {
   const data::Importer& importer = core::find_named(data::importers, o.kind, "importer", "lockstep shard import");
@@ -87,7 +87,7 @@ void open_source(const ImportArguments& o, const data::ImportOptions& options, c
     opening.exit_code = end_stopped(session.world());
 }
 
-// Collective: the first rank of each node unpacks and parses, the others open the spools it has made.
+// Collective: the first rank of each node unpacks and parses; the others open the spools that it has made.
 void open_shared(const ImportArguments& o, data::ImportOptions options, const runtime::Session& session,
                  Opening& opening) {
   const auto own_node = session.world().split_shared();
@@ -139,7 +139,7 @@ order of the words.
 lockstep train learns classes of images, and numbers (--no-classes) of tables; it has no model for classes of tables.
 )";
 
-/// Of the lines with flags, those for `kind`.
+/// The lines of the help about flags for `kind`.
 std::string reading_help_of(std::string_view kind) {
   std::string text;
   for (std::size_t begin = 0; begin < reading_help.size();) {

@@ -1,4 +1,4 @@
-// Flags that only some kinds of a verb know.
+// Flags that only some kinds of a verb accept.
 // Invariant: a flag that would be ignored is refused instead.
 // Used by import and synth.
 #pragma once
@@ -18,7 +18,7 @@ struct FlagUse {
 
 [[nodiscard]] bool is_for(const FlagUse& use, std::string_view kind);
 
-/// Throws core::Error (usage) if a flag was typed that `kind` does not know.
+/// Throws core::Error (usage) if a flag was typed that `kind` does not accept.
 void refuse_misplaced(const core::Flags& flags, std::span<const FlagUse> uses, const std::string& kind);
 
 }  // namespace lockstep::training::shard

@@ -1,4 +1,4 @@
-// lockstep shard pack: a set's samples in other chunks, shards or compression.
+// lockstep shard pack: repacks a set's samples into other chunks, shards or compression.
 #include <memory>
 
 #include "training/shard/repack.hpp"

@@ -62,7 +62,7 @@ void print_skipped(const std::vector<std::string>& bad) {
   if (bad.size() > most_shown) core::log_warning(fmt::format("  and {} more", bad.size() - most_shown));
 }
 
-// What a user should know of the new set: the same lines as in its manifest.
+// Prints remarks about the new set: the same lines as in its manifest.
 void print_remarks(const std::vector<data::Remark>& remarks) {
   if (remarks.empty()) return;
   core::print("Notes (also in {}):\n", data::manifest_name);

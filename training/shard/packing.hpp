@@ -1,5 +1,5 @@
-// What import, synth, pack, split and merge share: the flags of a new folder, the work itself, and its closing lines.
-// Invariant: the folder is complete or not there.
+// Shared by import, synth, pack, split and merge: the flags of a new folder, the work itself, and its closing lines.
+// Invariant: the folder is complete or does not exist.
 // Used by those five verbs.
 #pragma once
 
@@ -16,17 +16,17 @@ void declare_packing(core::Flags& flags, data::PackOptions& options);
 /// --val
 void declare_val(core::Flags& flags, data::PackOptions& options);
 
-/// Throws core::Error (usage). `keeps_filter`: without --compress, the filter is one that is not known yet.
+/// Throws core::Error (usage). `keeps_filter`: without --compress, the filter is not known yet.
 void check_packing(const core::Flags& flags, const data::PackOptions& options, bool keeps_filter = false);
 
 /// The lines of --help for these flags.
 [[nodiscard]] std::string packing_help();
 [[nodiscard]] std::string val_help();
 
-/// Collective: says that a signal has ended it all, and returns the exit code.
+/// Collective: reports that a signal has ended the work, and returns the exit code.
 int end_stopped(const runtime::Communicator& world);
 
-/// Collective: packs with progress, prints what was done, and returns the exit code.
+/// Collective: packs with progress, prints the result, and returns the exit code.
 int pack_and_report(const runtime::Session& session, data::Source& source, const data::PackOptions& options);
 
 }  // namespace lockstep::training::shard

@@ -1,5 +1,5 @@
-// A new set from existing ones: what pack, split and merge share.
-// Invariant: without --compress, the new set is compressed as the (first) old one.
+// Shared by pack, split and merge: a new set from existing ones.
+// Invariant: without --compress, the new set is compressed like the (first) old one.
 // Used by those three verbs.
 #pragma once
 
@@ -24,7 +24,7 @@ void check_repacking(const core::Flags& flags, RepackOptions& options);
 int repack(const runtime::Session& session, const RepackOptions& options,
            const std::function<std::unique_ptr<SetSource>()>& open);
 
-/// What --help says about memory.
+/// The lines of --help about memory.
 [[nodiscard]] std::string repacking_memory_help();
 
 }  // namespace lockstep::training::shard

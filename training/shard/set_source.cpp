@@ -14,7 +14,7 @@
 namespace lockstep::training::shard {
 namespace {
 
-constexpr std::size_t most_open_files = 8;  // of each set: merging may open many sets
+constexpr std::size_t most_open_files = 8;  // of each set, because a merge may open many sets
 
 std::optional<std::string> find_class_difference(const std::vector<std::string>& first,
                                                  const std::vector<std::string>& second,
@@ -53,7 +53,7 @@ bool same_extras(const std::vector<data::ExtraEntry>& first, const std::vector<d
                     [](const auto& a, const auto& b) { return a.file == b.file && a.digest == b.digest; });
 }
 
-/// A manifest has the digests of all files: of two that are equal each sample would be there twice.
+/// Refuses two equal sets: each sample would occur twice. A manifest has the digests of all files.
 void refuse_twice(const std::string& folder, std::map<std::string, std::string>& folders_by_digest) {
   const std::string manifest = (std::filesystem::path{folder} / data::manifest_name).string();
   const auto [first, is_new] = folders_by_digest.emplace(io::digest_of_file(manifest), folder);
@@ -104,7 +104,7 @@ SetSource::SetSource(const std::vector<std::string>& folders) {
   keep_decoded();
 }
 
-// A sample alone costs the decoding of its whole chunk, unless that is still there.
+// Reading a single sample means decoding its whole chunk, unless that is still kept.
 void SetSource::keep_decoded() {
   std::size_t n_parts = 0;
   for (const Joined& joined : splits_) n_parts += joined.parts.size();

@@ -16,7 +16,7 @@
 
 namespace lockstep::training::shard {
 
-/// What differs, in half a sentence ("class 3 is 'cat', but 'dog' in b"); nothing if the two sets can be merged.
+/// The difference, in half a sentence ("class 3 is 'cat', but 'dog' in b"); nothing if the two sets can be merged.
 [[nodiscard]] std::optional<std::string> find_difference(const data::SetSpec& first, const data::SetSpec& second,
                                                          const std::string& second_name);
 
@@ -28,7 +28,7 @@ class SetSource final : public data::Source {
   /// Throws core::Error (usage) naming the difference, if there is one; (failed) if an extra file is damaged.
   explicit SetSource(const std::vector<std::string>& folders);
 
-  /// All splits as a single one, "train".
+  /// Joins all splits to a single one, "train".
   void join_splits();
 
   [[nodiscard]] io::Filter filter() const noexcept { return filter_; }
@@ -41,11 +41,11 @@ class SetSource final : public data::Source {
   [[nodiscard]] std::vector<std::string> earlier_notes() const override { return notes_; }
 
  private:
-  /// One split of one set within a split of all.
+  /// One split of one set within a joined split.
   struct Part {
     std::uint64_t first = 0;
     std::shared_ptr<const data::ShardSet> set;
-    std::unique_ptr<data::Store> decoded;  ///< of a compressed set: its last chunks, decoded
+    std::unique_ptr<data::Store> decoded;  ///< for a compressed set: its last chunks, decoded
   };
   struct Joined {
     std::string name;

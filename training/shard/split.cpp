@@ -1,4 +1,4 @@
-// lockstep shard split: splits the samples of a set into train and val again.
+// lockstep shard split: splits the samples of a set anew into train and val.
 #include <fmt/ranges.h>
 
 #include <memory>

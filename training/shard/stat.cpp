@@ -71,7 +71,7 @@ void print_splits(const data::Manifest& manifest) {
   }
 }
 
-// A column per split, a row per class.
+// Prints a column per split and a row per class.
 void print_classes(const data::Manifest& manifest, const std::vector<ClassCounts>& counts) {
   std::vector<core::Column> columns{{.header = "class", .unit = "", .width = 5},
                                     {.header = "name", .unit = "", .width = 20, .align = core::Align::left}};

@@ -1,4 +1,4 @@
-// lockstep shard verify: whether every byte of a set is what it was when it was written.
+// lockstep shard verify: checks whether every byte of a set equals what was written.
 #include "data/read/verify.hpp"
 
 #include <memory>

@@ -19,7 +19,7 @@
 namespace lockstep::training {
 namespace {
 
-/// Who trains, and on what.
+/// The trainer's rank and its data.
 struct Trained {
   const runtime::Communicator& world;
   const nn::Device& device;
@@ -98,7 +98,7 @@ OpenBatches open_batches(const runtime::Communicator& world, const nn::Device& d
   const std::vector<std::string> splits = core::names_of(manifest.splits);
   const auto has = [&splits](const std::string& split) { return std::ranges::find(splits, split) != splits.end(); };
   const bool is_evaluated = !recipe.val_split.empty() && has(recipe.val_split);
-  // A set with one split, such as MNIST's test files alone, is used for training whatever the split is called.
+  // A set with one split, such as MNIST's test files alone, is used for training whatever the name of the split.
   const bool is_only = splits.size() == 1 && recipe.train_split == Recipe{}.train_split;
   const std::string train_split = is_only ? splits.front() : recipe.train_split;
   if (is_trained && !has(train_split)) fail_no_training_split(recipe, splits);

@@ -13,18 +13,18 @@
 
 namespace lockstep::training {
 
-/// Not one batch in an epoch.
+/// Refuses an epoch without a batch.
 void check_batches(const ResolvedRecipe& resolved, const Batches& training);
 
-/// `training`: null if the run only evaluates. Refuses a missing `evaluation` (null) that was requested, and samples of
-/// another shape than the training's.
+/// `training`: null if the run only evaluates. Refuses a requested `evaluation` that is missing (null), and samples
+/// with another shape than those of training.
 void check_evaluation(const ResolvedRecipe& resolved, const Batches* training, const Batches* evaluation);
 
-/// What the run does differently from what a reader of its recipe and flags expects, one sentence each. `training` and
+/// Differences between the run and what a reader of its recipe and flags expects, one sentence each. `training` and
 /// `evaluation`: null if there is none; `has_weights`: from a file.
 [[nodiscard]] std::vector<std::string> surprises(const ResolvedRecipe& resolved, const Goal& goal,
                                                  const Batches* training, const Batches* evaluation, bool has_weights);
-/// The same of the processor.
+/// The same about the processor.
 [[nodiscard]] std::vector<std::string> surprises(const nn::Executor& executor);
 
 }  // namespace lockstep::training

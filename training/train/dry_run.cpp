@@ -36,8 +36,8 @@ std::uint64_t memory_of_process(const std::string& key) {
   return 0;
 }
 
-/// Loads a batch and passes one sample of it through the network: then everything made on first use exists, and almost
-/// none of the activations is touched.
+/// Loads a batch and passes one sample of it through the network. Then everything that is made on first use exists, and
+/// almost none of the activations is touched.
 void use_first_time(Batches& batches, Learner& learner) {
   batches.begin_epoch(0);
   const data::Batch* const all = batches.next();
@@ -45,8 +45,7 @@ void use_first_time(Batches& batches, Learner& learner) {
   learner.try_out(all->part(0, 1));
 }
 
-/// The first rank's peak is often at the saving of weights. Without room for a temporary file the forecast leaves it
-/// out.
+/// The first rank's peak is often during the save of weights. Without room for a temporary file, the forecast omits it.
 void save_once(const Learner& learner) {
   std::error_code ignored;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(ignored);
@@ -58,14 +57,14 @@ void save_once(const Learner& learner) {
   std::filesystem::remove_all(mine.path, ignored);
 }
 
-/// Pages of shared arenas count once a process has touched them. An owner reads its slice of all gradients; all ranks
+/// Pages of shared arenas count once a process has touched them. An owner reads its slice of all gradients. All ranks
 /// except the first, which initialized them, still have to read the parameters.
 std::uint64_t untouched_bytes(std::uint64_t arena_bytes, std::uint64_t n_local, bool has_made_parameters) {
   const std::uint64_t of_others = arena_bytes / n_local * (n_local - 1);
   return of_others + (has_made_parameters ? 0 : of_others);
 }
 
-/// Returns the bytes that all nodes send, slice by slice as they are summed. If rows of a table travel, every node
+/// Returns the bytes that all nodes send, slice by slice in the order of sums. If rows of a table travel, every node
 /// sends a row and its place for each sample to each other node; less if samples share rows.
 std::uint64_t network_bytes(const Recipe& recipe, const parallel::Synchronizer& synchronizer, int n_nodes) {
   if (n_nodes == 1) return 0;
@@ -92,7 +91,7 @@ std::uint64_t network_bytes(const Recipe& recipe, const parallel::Synchronizer& 
   return bytes;
 }
 
-/// But for memory and traffic.
+/// Makes the plan, without memory and traffic.
 DryRun plan_of(const runtime::Communicator& world, const runtime::Topology& topology, const Recipe& recipe,
                const nn::Network& network, const Batches& batches, const Goal& goal) {
   return {.model = recipe.model,
@@ -160,10 +159,10 @@ DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& top
   plan.arena_bytes = learner.executor().arena_elements() * sizeof(float);
   plan.network_bytes = network_bytes(recipe, learner.synchronizer(), topology.n_nodes);
   plan.shared_bytes = plan.arena_bytes * (plan.n_ranks - plan.n_nodes);
-  if (batches.most() > whole_groups(recipe, most_tried))  // which the learner is for
+  if (batches.most() > whole_groups(recipe, most_tried))  // the learner is made for these
     plan.activation_bytes =
         memory_need(device, recipe, learner.network(), batches.most(), world.n_ranks(), n_local).activations;
-  // What cannot run on this machine is not tried.
+  // Does not try what cannot run on this machine.
   const std::uint64_t left = runtime::available_memory().value;
   const bool is_too_large = world.any(left > 0 && plan.activation_bytes > left / n_local);
   if (!is_too_large) use_first_time(batches, learner);

@@ -1,5 +1,6 @@
 // The needs of a run: memory, steps, traffic, reading; determined without a step.
-// Invariant: the memory of a host is what the process already uses, arenas included, and what a step would touch first.
+// Invariant: the memory of a host is what the process already uses, including arenas, plus what a step would touch
+// first.
 // Used by the trainer for --dry-run, and by train on GPUs.
 #pragma once
 
@@ -22,7 +23,7 @@ namespace lockstep::training {
 
 struct DryRun {
   std::string model, precision;
-  std::string device{};  ///< as to_text() of its choice; empty on a host that nobody wonders at
+  std::string device{};  ///< to_text() of its choice; empty for a host, as expected
   std::uint64_t n_ranks = 1, n_nodes = 1;
   std::uint64_t n_parameters = 0;
   std::uint64_t n_multiply_adds = 0;  ///< of one sample, forward
@@ -33,24 +34,24 @@ struct DryRun {
   std::uint64_t network_bytes = 0;  ///< of a step, all ranks together
   std::uint64_t shared_bytes = 0;   ///< of a step, read from other ranks of a node, all ranks together
   std::uint64_t read_bytes = 0;     ///< of an epoch, all ranks together
-  /// Of the GPU that has least.
+  /// The memory of the GPU that has least.
   struct OfGpu {
-    std::uint64_t room = 0;  ///< less what its libraries take
+    std::uint64_t room = 0;  ///< without what its libraries need
     std::uint64_t n_sharing = 1;
     bool fits = true;
   };
   std::optional<OfGpu> of_gpu{};  ///< nothing on a host
 };
 
-/// A learner for this need not hold more samples of a rank.
+/// A learner for this needs no more samples of a rank.
 inline constexpr std::uint64_t most_tried = 256;
 
 /// Collective: complete on rank 0. `learner`: for all samples of a rank in a batch, or the first most_tried of them.
 [[nodiscard]] DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,
                               const Recipe& recipe, Batches& batches, Learner& learner, const Goal& goal);
 
-/// Collective: all of --dry-run on GPUs, which allocates GPU memory only if there is enough. Returns the exit code; if
-/// there is too little memory, that of the run.
+/// Collective: all of --dry-run on GPUs, which allocates GPU memory only if there is enough. Returns the exit code,
+/// which is that of the run if there is too little memory.
 [[nodiscard]] int describe_on_gpus(const runtime::Session& session, const OpenDevice& place,
                                    const ResolvedRecipe& resolved, const RunOptions& options,
                                    runtime::Watchdog& watchdog);

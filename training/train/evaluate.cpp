@@ -5,7 +5,7 @@
 namespace lockstep::training {
 namespace {
 
-/// All ranks have the same number of batches, so they communicate at the same ones.
+/// All ranks have the same number of batches, so they communicate after the same ones.
 constexpr std::uint64_t batches_between_polls = 16;
 
 std::optional<nn::LossSums> sums_of(const runtime::Communicator& world, Batches& batches, Learner& learner,
@@ -16,7 +16,7 @@ std::optional<nn::LossSums> sums_of(const runtime::Communicator& world, Batches&
   std::uint64_t n_done = 0;
   while (const data::Batch* batch = batches.next()) {
     if (n_done++ % batches_between_polls == 0 && world.any(is_stop_asked())) return std::nullopt;
-    mine += learner.sums();  // of the batch before
+    mine += learner.sums();  // of the previous batch
     learner.evaluate(*batch);
     on_batch(static_cast<double>(n_done) / static_cast<double>(batches.n_batches()));
   }

@@ -1,6 +1,6 @@
 // One exact pass over the evaluation split.
-// Invariant: every sample counts once, on any number of ranks; right answers are whole numbers. What is learned is the
-// same with and without it.
+// Invariant: every sample counts once, on any number of ranks; counts of correct answers are exact. Evaluation does not
+// change what is learned.
 // Used by the trainer.
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace lockstep::training {
 
 /// Collective: sums over the whole split, the same on all ranks; nothing if `is_stop_asked`, which is called
-/// periodically, was true on any rank. `on_batch` is called after each batch with the share of batches done, from 0 to
+/// periodically, returned true on any rank. Calls `on_batch` after each batch with the share of batches done, from 0 to
 /// 1.
 [[nodiscard]] std::optional<nn::LossSums> evaluate_split(const runtime::Communicator& world, Batches& batches,
                                                          Learner& learner, const std::function<bool()>& is_stop_asked,

@@ -38,7 +38,7 @@ void Interval::forget(const Position& at) noexcept {
   agreed_ = {};
 }
 
-// Collective: by rank 0's clock.
+// Collective: uses rank 0's clock.
 void Interval::plan(std::uint64_t n_steps, double step_s, double most_steps) {
   const double more = std::clamp(time_between_reports.value / std::max(step_s, 1e-9), 1.0, most_steps);
   next_report_ = n_steps + runtime::broadcast_value(world_, static_cast<std::uint64_t>(more));

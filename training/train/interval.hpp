@@ -22,12 +22,12 @@ class Interval {
   Interval(const runtime::Communicator& world, const runtime::Topology& topology)
       : world_{world}, topology_{topology} {}
 
-  /// Adds a step. `lap`: the result of PhaseTimers::lap() at its end. `n_samples`: of all ranks.
+  /// Adds a step. `lap`: the result of PhaseTimers::lap() at its end. `n_samples` counts all ranks.
   void add(const metrics::PhaseTimes& lap, std::uint64_t n_samples) { steps_.add(lap, n_samples); }
-  /// What all ranks know of a step.
+  /// Adds what all ranks know of a step.
   void add(const parallel::StepAgreement& agreed) noexcept { agreed_.add(agreed); }
 
-  /// Never before the loss of a step is known.
+  /// Never true before the loss of a step is known.
   [[nodiscard]] bool is_due(std::uint64_t n_steps) const noexcept {
     return next_report_ > 0 && n_steps >= next_report_ && agreed_.n_steps > 0;
   }
@@ -35,7 +35,7 @@ class Interval {
   void begin(const Position& at);
   /// Collective: forgets all steps so far, for a run that went back to `at`.
   void restart(const Position& at);
-  /// Collective: the report on rank 0, nothing elsewhere; a new interval begins.
+  /// Collective: returns the report on rank 0, nothing elsewhere, and begins a new interval.
   [[nodiscard]] std::optional<TrainRecord> report(const Position& at, double learning_rate, const Goal& goal);
 
  private:
@@ -44,7 +44,7 @@ class Interval {
 
   const runtime::Communicator& world_;
   const runtime::Topology& topology_;
-  metrics::StepStatistics steps_{1};  ///< progress is told early, so of more than the first step
+  metrics::StepStatistics steps_{1};  ///< leaves out only the first step, because progress is reported early
   AgreedSums agreed_{};
   std::uint64_t first_epoch_ = 1;
   std::uint64_t next_report_ = 0;

@@ -22,7 +22,7 @@ namespace {
 /// zeroed, summed and read; otherwise processing the whole table is faster.
 constexpr std::uint64_t least_rows_per_sample = 4;
 
-/// The embedding of a parameter for which rows are faster; a tree over ranks sums everything, and so do devices.
+/// The embedding of a parameter for which rows are faster. A tree over ranks sums everything, and so do devices.
 const nn::Embedding* find_sparse(const nn::Network& network, int parameter, const Recipe& recipe) {
   if (recipe.deterministic || !runtime::is_host_the_device()) return nullptr;
   for (const nn::Node& node : network.nodes()) {
@@ -33,7 +33,7 @@ const nn::Embedding* find_sparse(const nn::Network& network, int parameter, cons
   return nullptr;
 }
 
-/// lars and lamb adapt to each tensor except biases and normalization, as in their papers (You et al. 2017, 2019); the
+/// lars and lamb adapt to each tensor except biases and normalization, as in their papers (You et al. 2017, 2019). The
 /// other optimizers treat all alike, like PyTorch.
 bool decays(const nn::Parameter& parameter, const Recipe& recipe) {
   return parameter.shape.size() > 1 || (recipe.optimizer != "lars" && recipe.optimizer != "lamb");
@@ -146,10 +146,10 @@ std::optional<std::uint32_t> Learner::update(const core::StepNumbers& numbers) {
   return synchronizer_->replica_hash();
 }
 
-// On a device all ranks learn the norm of the sum, and late; one of them reports it, unless there is a loss to report.
+// On a device all ranks learn the norm of the sum, and late. One of them reports it, unless a loss is reported.
 void Learner::note_not_finite(const Made& of, bool is_loss_finite) {
   if (not_finite_) return;
-  if (is_loss_finite && recipe_.precision == "f16") return;  // the step was skipped, for a smaller scale of the loss
+  if (is_loss_finite && recipe_.precision == "f16") return;  // the step was skipped to reduce the loss scale
   if (!is_loss_finite)
     not_finite_ = {.step = of.step, .where = "the loss", .samples = of.ids};
   else if (runtime::is_host_the_device() || world_.rank() == world_.n_ranks() - 1)
@@ -160,7 +160,7 @@ parallel::StepReport Learner::report() {
   if (n_unreported_ == 0) return {};
   n_unreported_ = 0;
   if (!runtime::is_host_the_device()) return report_of_device(StepBack::last, made_);
-  const double norm = synchronizer_->norm(StepBack::last);  // first: an end of communication is noticed here
+  const double norm = synchronizer_->norm(StepBack::last);  // first, because it detects the end of communication
   return report(lanes_ ? std::exchange(of_lanes_, {}) : executor_->sums(), norm, made_);
 }
 
@@ -196,7 +196,7 @@ void Learner::evaluate(const data::Batch& batch) {
 void Learner::try_out(const data::Batch& one) {
   completes_gradients_ = false;
   evaluate(one);
-  if (recipe_.bn_group == 0)  // one sample is no group
+  if (recipe_.bn_group == 0)  // one sample is not a group
     for (const nn::Pass pass : {nn::Pass::forward, nn::Pass::backward})
       executor_->enqueue(one, pass, {}, *this, stream_);
   static_cast<void>(executor_->sums());
@@ -219,10 +219,10 @@ void Learner::require_parameter(const std::string& name) {
 }
 
 void Learner::flip_bit(const std::string& name) {
-  core::require(synchronizer_->flip_bit(slot_named(name)), "a rank that holds a part of the parameter");
+  core::require(synchronizer_->flip_bit(slot_named(name)), "this rank holds a part of the parameter");
 }
 
-// Running statistics before a step that may be skipped; on a device the synchronizer keeps them.
+// Keeps the running statistics from before a step that may be skipped; on a device the synchronizer does that.
 void Learner::keep_statistics() {
   if (executor_->device_statistics().values.size() > 0) return;
   statistics_before_.resize(statistics_.size());
@@ -251,8 +251,8 @@ void Learner::set_statistics(std::span<const float> from) {
   }
 }
 
-// Collective: over the ranks, which count by their `weight`, or over the lanes. Sums of lanes are added by the tree of
-// a deterministic run, on this rank and then over the ranks.
+// Collective: averages over ranks, with weight `weight`, or over lanes. Lanes are added by the tree of a deterministic
+// run, on this rank and then over ranks.
 std::vector<float> Learner::mean_statistics(std::uint64_t weight) {
   if (n_statistics_ == 0) return {};
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::communication};

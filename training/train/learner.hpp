@@ -1,5 +1,5 @@
 // The network, its parameters and their updates: one rank's part of data-parallel training.
-// Invariant: between two calls of update() all ranks have the same parameters; how a batch is divided among ranks,
+// Invariant: between two calls of update() all ranks have the same parameters. The division of a batch among ranks,
 // lanes and parts changes only the order of sums, and with `deterministic` not even that.
 // Used by the trainer and by evaluate.
 #pragma once
@@ -37,8 +37,8 @@ namespace lockstep::training {
 
 class Learner final : private nn::Hooks {
  public:
-  /// Collective. `most`: the maximum samples of a batch on this rank; all references must outlive it. `on_progress`:
-  /// called after each layer of each pass. `devices`: as for parallel::make_synchronizer().
+  /// Collective. `most`: the greatest number of samples of a batch on this rank. All references must outlive it.
+  /// `on_progress`: called after each layer of each pass. `devices`: as for parallel::make_synchronizer().
   Learner(const runtime::Communicator& world, comm::Transport& transport, comm::DeviceGroup* devices,
           nn::Device& device, const Recipe& recipe, nn::Network network, std::uint64_t most,
           metrics::PhaseTimers& timers, std::function<void()> on_progress = {});
@@ -47,50 +47,50 @@ class Learner final : private nn::Hooks {
   /// checkpoint::load_weights().
   void initialize(const std::string& weights_from);
 
-  /// Collective, also for ranks without samples: forward and backward of all of `batch`. The gradient is that of the
-  /// mean over the global batch.
+  /// Collective, also for ranks without samples: forward and backward pass of all of `batch`. The gradient is that of
+  /// the mean over the global batch.
   void compute_gradients(const data::Batch& batch, core::StepNumbers numbers);
   /// Collective: sums the gradients of all ranks and updates the parameters. Returns Synchronizer::replica_hash().
   std::optional<std::uint32_t> update(const core::StepNumbers& numbers);
-  /// The report of the last step, unless it was given: sums, and whether they are finite.
+  /// The report of the last step, unless it was already given: sums, and whether they are finite.
   [[nodiscard]] parallel::StepReport report();
-  /// The report of the step before the last, after update(): nothing waits for it, because the host checked it when the
-  /// last step began, and a device is busy with the last step.
+  /// The report of the step before the last, after update(). Nothing waits for it: the host checked it when the last
+  /// step began, and a device is busy with the last step.
   [[nodiscard]] parallel::StepReport report_before();
 
   /// Local: evaluates with running statistics, without dropout; sums() has the results.
   void evaluate(const data::Batch& batch);
-  /// Sums over everything evaluated since its last call.
+  /// Sums over everything evaluated since the last call.
   [[nodiscard]] nn::LossSums sums() { return executor_->sums(); }
-  /// Collective: the network has the mean of the running statistics of all ranks, or lanes: for evaluate(), save() and
-  /// digest(). Training continues after use_own_statistics() only.
+  /// Collective: sets the network's running statistics to the mean over all ranks, or lanes, for evaluate(), save() and
+  /// digest(). Training may continue only after use_own_statistics().
   void use_mean_statistics();
-  /// Local: the network has again the running statistics that this rank has trained.
+  /// Local: sets them back to those that this rank has trained.
   void use_own_statistics();
-  /// Local: one sample through the network, forward and backward, so that everything made on first use exists.
+  /// Local: passes one sample through the network, forward and backward, so that everything made on first use exists.
   void try_out(const data::Batch& one);
 
-  /// For a drill, otherwise null: learns what is written of checkpoints.
+  /// Sets the drill that is told of writes of checkpoints; null without one.
   void set_drill(runtime::Drill* drill) noexcept { drill_ = drill; }
   /// Local: throws core::Error (usage) unless the parameter exists and this rank owns a part of it.
   void require_parameter(const std::string& name);
-  /// Local: flips a bit of that part, between two steps.
+  /// Local: flips a bit of this rank's part, between two steps.
   void flip_bit(const std::string& name);
 
   /// Collective: throws core::Error (failed), the same on all ranks, unless all parameters are finite.
   void require_finite();
-  /// Rank 0: whole files only.
+  /// On rank 0: writes only whole files.
   void save(const std::string& path, const checkpoint::WeightsInfo& info, std::string_view flag) const;
-  /// Collective: parameters, the optimizer's states and running statistics, of each lane if there are lanes. `path` and
-  /// `content`, on rank 0: as for write_checkpoint().
+  /// Collective: saves parameters, the optimizer's states and running statistics (per lane if there are lanes). `path`
+  /// and `content`, on rank 0: as for write_checkpoint().
   void save_checkpoint(const std::string& path, const std::string& content);
   /// Collective: the same in the background, like BackgroundSave; one at a time. Also throws like require_finite().
   [[nodiscard]] std::unique_ptr<checkpoint::BackgroundSave> begin_checkpoint(const std::string& path,
                                                                              const std::string& content);
   /// The size of a checkpoint on disk, within some KiB.
   [[nodiscard]] core::Bytes checkpoint_bytes() const;
-  /// Collective: loads all of that, on any number of ranks; `state` is where the run was. Throws core::Error, the same
-  /// on all ranks, if network or optimizer differ.
+  /// Collective: loads all of that, on any number of ranks; `at` is the position of the run. Throws core::Error, the
+  /// same on all ranks, if network or optimizer differ.
   void load_checkpoint(const checkpoint::Checkpoint& from, const RunState& at);
   /// A digest of parameters and running statistics.
   [[nodiscard]] std::string digest() const;
@@ -98,10 +98,10 @@ class Learner final : private nn::Hooks {
   /// The first place on this rank where something was not finite.
   struct NotFinite {
     std::uint64_t step = 0;                ///< of the run, counting from 0
-    std::string where{};                   ///< the layer of a pass, a parameter, or the norm
-    std::vector<std::uint64_t> samples{};  ///< of that pass, by id; none of a norm, or of samples without ids
+    std::string where{};                   ///< a layer of a pass, a parameter, or the norm
+    std::vector<std::uint64_t> samples{};  ///< of that pass, by id; none for a norm, or for samples without ids
   };
-  /// Once there is something, parameters, states and running statistics stay as they were before the step that met it.
+  /// Once it is set, parameters, states and running statistics stay as they were before the affected step.
   [[nodiscard]] const std::optional<NotFinite>& not_finite() const noexcept { return not_finite_; }
   void forget_not_finite() noexcept { not_finite_.reset(); }
   [[nodiscard]] parallel::Synchronizer& synchronizer() noexcept { return *synchronizer_; }
@@ -118,7 +118,7 @@ class Learner final : private nn::Hooks {
   void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) override;
 
   [[nodiscard]] std::string find_not_finite() const;
-  /// A step that is not reported yet.
+  /// A step that was not reported yet.
   struct Made {
     std::uint64_t step = 0;
     std::vector<std::uint64_t> ids{};  ///< of its samples
@@ -128,7 +128,7 @@ class Learner final : private nn::Hooks {
   void note_not_finite(const Made& of, bool is_loss_finite);
   void run_lanes(const data::Batch& batch, const core::StepNumbers& numbers);
   void run_parts(const data::Batch& batch, const core::StepNumbers& numbers);
-  /// Of a batch, what one pass takes.
+  /// The part of a batch that one pass takes.
   struct Part {
     data::Batch batch{};
     core::StepNumbers numbers{};
@@ -139,7 +139,7 @@ class Learner final : private nn::Hooks {
   void for_each_part(const data::Batch& batch, core::StepNumbers numbers, const Run& run);
   [[nodiscard]] bool is_recorded(const data::Batch& batch) const;
   void run_recorded(const data::Batch& batch, core::StepNumbers numbers);
-  /// The recordings of passes with a part of a whole batch, and of the update after the last of them if it can be
+  /// The recordings of passes with a part of a whole batch, and of the update after the last of them if that can be
   /// recorded.
   struct Recorded {
     int n_made = 0;
@@ -153,7 +153,7 @@ class Learner final : private nn::Hooks {
   [[nodiscard]] std::size_t slot_named(const std::string& name) const;
   void require_finite(const parallel::Piece& piece) const;
   [[nodiscard]] checkpoint::Box box_of(const parallel::Piece& piece) const;
-  /// What this rank has to save: boxes, and `fill`, which reads the pieces.
+  /// What this rank must save: boxes, and `fill`, which reads the pieces.
   struct ToSave {
     std::vector<checkpoint::Box> boxes{};
     checkpoint::FillBox fill{};
@@ -184,25 +184,25 @@ class Learner final : private nn::Hooks {
   std::unique_ptr<nn::Executor> executor_;
   std::unique_ptr<parallel::Synchronizer> synchronizer_;
   std::optional<parallel::Lanes> lanes_{};
-  /// Running statistics of each lane of this rank, one lane after another; of the rank itself without lanes. Kept apart
-  /// because their mean would otherwise depend on the number of ranks.
+  /// Running statistics of each lane of this rank, one lane after another; without lanes those of the rank. They stay
+  /// separate because their mean would depend on the number of ranks.
   std::vector<float> statistics_{};
-  std::vector<float> statistics_before_{};  ///< the step under way
+  std::vector<float> statistics_before_{};  ///< the current step
   std::size_t n_statistics_ = 0;
   std::vector<nn::ArenaSlot> slot_of_;  ///< by parameter
   runtime::Stream stream_{};
-  bool completes_gradients_ = false;                                          ///< the backward pass that is enqueued
+  bool completes_gradients_ = false;                                          ///< the enqueued backward pass
   std::map<std::tuple<std::uint64_t, nn::Pass, bool>, Recorded> recorded_{};  ///< by samples, pass, and whether last
   bool is_update_enqueued_ = false;
   Made made_{}, made_before_{};           ///< the last step, and the one before
-  int n_unreported_ = 0;                  ///< of those
+  int n_unreported_ = 0;                  ///< of these two
   parallel::StepReport report_before_{};  ///< of a host
-  nn::LossSums of_lanes_{};               ///< since they were reported
+  nn::LossSums of_lanes_{};               ///< since the last report
   std::vector<double> lane_losses_{};
   std::optional<NotFinite> not_finite_{};
   runtime::Drill* drill_ = nullptr;
   std::optional<checkpoint::RankFile> rank_file_{};
-  std::unique_ptr<float[]> copy_{};  ///< of the pieces that are saved in the background
+  std::unique_ptr<float[]> copy_{};  ///< of the pieces that are being saved in the background
 };
 
 }  // namespace lockstep::training

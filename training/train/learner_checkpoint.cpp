@@ -13,7 +13,7 @@
 
 namespace lockstep::training {
 
-// Padding is nothing to keep.
+// Padding is not saved.
 std::vector<parallel::Piece> Learner::pieces() {
   std::vector<parallel::Piece> all;
   synchronizer_->visit([&](const parallel::Piece& piece) {
@@ -48,7 +48,7 @@ checkpoint::Box Learner::box_of(const parallel::Piece& piece) const {
           .rows = piece.rows};
 }
 
-// On rank 0: by lane, or by rank if the bits are to be the same on as many ranks; otherwise the mean.
+// On rank 0: by lane, or by rank if the same number of ranks must get the same bits; otherwise the mean.
 std::vector<float> Learner::gather_statistics() {
   if (!recipe_.deterministic) return mean_statistics(1);
   if (!lanes_) copy_statistics(statistics_);
@@ -97,7 +97,7 @@ void Learner::save_checkpoint(const std::string& path, const std::string& conten
   checkpoint::write_checkpoint(world_, path, content, all.boxes, fill, rank_file_, drill_);
 }
 
-// In the order of the arena: the order of elements in a tensor is the writer's task, while steps continue.
+// In the order of the arena: the writer puts elements into the order of a tensor, while steps continue.
 std::unique_ptr<checkpoint::BackgroundSave> Learner::begin_checkpoint(const std::string& path,
                                                                       const std::string& content) {
   std::vector<parallel::Piece> kept = pieces_to_save();

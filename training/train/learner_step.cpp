@@ -1,5 +1,4 @@
-// How a step computes its gradients: all of a batch at once, in parts, in lanes, or from the recording of an earlier
-// step.
+// How a step computes its gradients: from a whole batch at once, in parts, in lanes, or by replaying an earlier step.
 #include <fmt/format.h>
 
 #include <utility>
@@ -9,7 +8,8 @@
 
 namespace lockstep::training {
 
-/// Now, because the pass can be repeated: what the previous update left, or what the pass itself computed from it.
+/// Searches now, because the pass can still be repeated: for what the previous update left, or what the pass computed
+/// from it.
 std::string Learner::find_not_finite() const {
   const auto ruined = parallel::find_not_finite(synchronizer_->slots(), synchronizer_->parameters());
   if (ruined) return fmt::format("parameter {}, after the previous update", synchronizer_->slots()[*ruined].name);
@@ -17,7 +17,7 @@ std::string Learner::find_not_finite() const {
   return node.empty() ? "the loss" : node;
 }
 
-// The parts of a batch that saves memory, one after another; gradients are added up.
+// Runs the parts of a batch that saves memory, one after another; adds up gradients.
 template <class Run>
 void Learner::for_each_part(const data::Batch& batch, core::StepNumbers numbers, const Run& run) {
   numbers.begins_step = true;
@@ -32,8 +32,8 @@ void Learner::for_each_part(const data::Batch& batch, core::StepNumbers numbers,
   }
 }
 
-// Gradients are summed while others are still computed, except if a rank may have no samples for a group of ranks: it
-// has all its gradients at once, before or after the sums of the group, whose order would then differ from that of
+// Gradients are summed while others are still computed, unless a rank may have no samples in a group of ranks. Such a
+// rank has all its gradients at once, before or after the sums of the group, so their order would differ from that of
 // other ranks.
 void Learner::run_parts(const data::Batch& batch, const core::StepNumbers& numbers) {
   const bool has_idle_ranks = device_group_sum_ && batch.n_global < recipe_.batch;
@@ -53,8 +53,8 @@ void Learner::run_parts(const data::Batch& batch, const core::StepNumbers& numbe
   });
 }
 
-// If all ranks do the same as in other steps, on a device: otherwise a rank's collectives may not match. Of batches in
-// parts only the last part has any, because groups over ranks have no parts (check_ranks()).
+// Whether all ranks do the same as in other steps, on a device; otherwise a rank's collectives might not match. Only
+// the last part of a batch has collectives, because groups over ranks have no parts (check_ranks()).
 bool Learner::is_recorded(const data::Batch& batch) const {
   const auto n_ranks = static_cast<std::uint64_t>(world_.n_ranks());
   return recipe_.graph != "off" && !runtime::is_host_the_device() &&
@@ -73,7 +73,7 @@ runtime::Recording Learner::record(const Enqueue& enqueue) try {
   throw core::Error{error.code(), problem, error.location()};
 }
 
-// The first time it is enqueued directly, because libraries allocate and choose in it.
+// The first time, enqueues directly, because libraries allocate and choose then.
 template <class Enqueue>
 void Learner::replay(Recorded& recorded, const Enqueue& enqueue) {
   if (recorded.n_made++ == 0) return enqueue();
@@ -97,7 +97,7 @@ void Learner::run_recorded(const data::Batch& batch, core::StepNumbers numbers) 
   });
 }
 
-// Each lane has running statistics, and sums that the tree adds up.
+// Each lane has its own running statistics, and sums that the tree adds up.
 void Learner::run_lanes(const data::Batch& batch, const core::StepNumbers& numbers) {
   const auto n_global = static_cast<std::size_t>(batch.n_global);
   const std::size_t mine = parallel::lane_samples(n_global, static_cast<int>(recipe_.lanes), lanes_->first()).offset;
@@ -128,8 +128,7 @@ void Learner::compute_gradients(const data::Batch& batch, core::StepNumbers numb
   if (is_recorded(batch)) return run_recorded(batch, numbers);
   numbers.sample_weight = 1.0f / static_cast<float>(batch.n_global);
   if (lanes_) return run_lanes(batch, numbers);
-  // In a smaller batch some ranks have more samples than others: each moves the running statistics of all, by its
-  // share.
+  // In a smaller batch some ranks have more samples than others; each rank moves the running statistics by its share.
   const bool is_uneven = batch.n_global < recipe_.batch;
   if (is_uneven) set_statistics(mean_statistics(1));
   run_parts(batch, numbers);

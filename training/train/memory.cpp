@@ -41,7 +41,7 @@ std::string remedies(const Recipe& recipe, const MemoryNeed& need, const Fitting
                             fitting.in_parts->accumulate, of_group(*fitting.in_parts),
                             recipe.has_lanes() ? ", as more --lanes do" : "");
   if (!of_batch.empty()) remedies.push_back(of_batch);
-  // Devices keep a copy of the parameters in it.
+  // On devices, a 16-bit precision also needs a copy of the parameters.
   const bool is_on_host = runtime::is_host_the_device();
   if (recipe.precision == "f32" && (is_on_host || need.activations > 2 * need.arena))
     remedies.emplace_back(is_on_host ? "--precision bf16" : "--precision auto");
@@ -52,7 +52,7 @@ std::string remedies(const Recipe& recipe, const MemoryNeed& need, const Fitting
 }
 
 struct Room {
-  std::uint64_t bytes;  ///< that there are
+  std::uint64_t bytes;  ///< that exist
   std::uint64_t needed;
   std::uint64_t n_sharing;  ///< ranks that share it
   std::string who;
@@ -73,11 +73,11 @@ struct Room {
 
 std::uint64_t less(std::uint64_t bytes, std::uint64_t others) { return bytes - std::min(bytes, others); }
 
-/// At most this many samples at a time are planned: more take memory in proportion, and plans of groups take time in
+/// Plans at most this many samples at a time: memory grows in proportion beyond, and the time to plan groups grows with
 /// its square.
 constexpr std::uint64_t most_planned = 4096;
 
-/// Without timing, which takes memory; code that oneDNN has compiled for it is reused.
+/// Without timing, which takes memory; reuses code that oneDNN has compiled for it.
 std::unique_ptr<nn::Executor> executor_for(nn::Device& device, const Recipe& recipe, const nn::Network& network,
                                            std::uint64_t n, int n_ranks) {
   nn::ExecutorOptions options = executor_options(recipe, n);
@@ -106,7 +106,7 @@ Planned plan(nn::Device& device, const Recipe& recipe, const nn::Network& networ
 
 std::uint64_t n_states(const Recipe& recipe) { return optim::Optimizer{optimizer_spec(recipe), {}, 0}.state().size(); }
 
-/// Parameters and gradients, which the ranks of a node share.
+/// Checks parameters and gradients, which the ranks of a node share.
 void check_shared_room(const MemoryNeed& need, std::uint64_t n_local, const std::string& host) {
   if (n_local == 1) return;
   std::error_code error;
@@ -114,7 +114,7 @@ void check_shared_room(const MemoryNeed& need, std::uint64_t n_local, const std:
   if (!error && room.capacity > 0) compare_shared_room(need, n_local, host, room.available);
 }
 
-/// Used by this process: libraries of GPUs alone take some hundred MB.
+/// Used by this process: libraries for GPUs alone take some hundred MB.
 std::uint64_t address_space_taken() {
   std::uint64_t n_pages = 0;
   std::ifstream{"/proc/self/statm"} >> n_pages;

@@ -21,14 +21,14 @@ namespace lockstep::training {
 /// Need of one rank, beyond what its process uses once the data are open; in bytes.
 struct MemoryNeed {
   std::uint64_t activations = 0;
-  std::uint64_t at_a_time = 1;  ///< samples that these are of
-  std::uint64_t batch = 1;      ///< samples of all ranks in a step, at most
-  bool is_of_training = true;   ///< else of an evaluation alone, which takes as much of a GPU, and has no parts
-  std::uint64_t optimizer = 0;  ///< its state, and sums of lanes
-  std::uint64_t arena = 0;      ///< of parameters, once a node or device; as much for the gradients of each rank
+  std::uint64_t at_a_time = 1;  ///< samples that the activations belong to
+  std::uint64_t batch = 1;      ///< greatest number of samples of all ranks in a step
+  bool is_of_training = true;   ///< false: only an evaluation, which takes as much of a GPU, and has no parts
+  std::uint64_t optimizer = 0;  ///< its state, plus sums of lanes
+  std::uint64_t arena = 0;      ///< of parameters, once per node or device; as much for the gradients of each rank
   std::uint64_t copy = 0;       ///< of what it saves in the background
 
-  /// Of this rank alone, and of all `n_local` ranks of its node.
+  /// For this rank alone, and for all `n_local` ranks of its node.
   [[nodiscard]] std::uint64_t own() const noexcept { return activations + optimizer + copy; }
   [[nodiscard]] std::uint64_t shared(std::uint64_t n_local) const noexcept { return (1 + n_local) * arena; }
   [[nodiscard]] std::uint64_t of_device() const noexcept { return activations + optimizer + shared(1); }
@@ -44,15 +44,15 @@ void require_address_space();
 /// `n` samples, or slightly fewer: whole groups of batch normalization, at least one.
 [[nodiscard]] std::uint64_t whole_groups(const Recipe& recipe, std::uint64_t n) noexcept;
 
-/// Plans the network for it; for more than some thousand samples at a time, extrapolates. `most`: samples of a rank in
+/// Plans the network for this; extrapolates for more than some thousand samples at a time. `most`: samples of a rank in
 /// a batch.
 [[nodiscard]] MemoryNeed memory_need(nn::Device& device, const Recipe& recipe, const nn::Network& network,
                                      std::uint64_t most, int n_ranks, std::uint64_t n_local);
 
-/// The function of memory_need(). Its arguments must outlive it.
+/// The planning function of memory_need(). Its arguments must outlive it.
 [[nodiscard]] PlanActivations activations_planner(nn::Device& device, const nn::Network& network, int n_ranks);
 
-/// What a rank copies for --save-every: its part of parameters and the optimizer's state.
+/// The bytes that a rank copies for --save-every: its part of parameters and the optimizer's state.
 [[nodiscard]] std::uint64_t copy_bytes(const Recipe& recipe, std::uint64_t arena_bytes, std::uint64_t n_local);
 
 /// The size of a checkpoint on disk, within some KiB.
@@ -73,7 +73,7 @@ struct GpuRoom {
   std::uint64_t available;  ///< bytes
   std::uint64_t n_sharing;  ///< ranks
 
-  /// Libraries of a GPU take the rest while they compute.
+  /// Libraries for a GPU need the rest while they compute.
   [[nodiscard]] std::uint64_t of_all() const noexcept;
   [[nodiscard]] std::uint64_t of_rank() const noexcept { return of_all() / n_sharing; }
 };
@@ -84,10 +84,10 @@ void compare_device_memory(const Recipe& recipe, const MemoryNeed& need, const G
                            std::uint64_t least_of_rank, int n_ranks, const std::string& host,
                            const PlanActivations& plan);
 
-/// The result of a check of each rank's node, or GPU, in its present state.
+/// The result of checking each rank's node, or GPU, in its present state.
 struct MemoryCheck {
   MemoryNeed need{};
-  std::uint64_t of_gpu = 0;             ///< that there is for it and those it shares the GPU with; 0 on a host
+  std::uint64_t of_gpu = 0;             ///< room for the rank and those that share its GPU; 0 on a host
   std::optional<core::Error> misfit{};  ///< the same on all ranks
 };
 

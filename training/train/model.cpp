@@ -30,7 +30,7 @@ std::uint64_t n_outputs(const Recipe& recipe, const data::SetSpec& spec) {
                     .fix = "name a set that fits the model, or another model"});
 }
 
-/// Two per sample, as all models of ids take them.
+/// Requires two ids per sample, which all models of ids take.
 void check_ids(const Recipe& recipe, const data::SetSpec& spec) {
   constexpr std::uint64_t n_columns = 2;
   if (spec.is_encoded() || core::is_floating(spec.x.dtype) || spec.x.n_elements() != n_columns)
@@ -71,7 +71,7 @@ void check_classes(const Recipe& recipe, const data::SetSpec& spec) {
          .fix = fmt::format("--classes {}", n_classes)});
 }
 
-/// Rows of the embedding that `key` is about: from the recipe, or as many as the set has ids.
+/// The rows of the embedding of `key`: from the recipe, or the number of ids in the set.
 std::uint64_t n_rows(std::string_view key, std::uint64_t of_recipe, std::uint64_t n_ids) {
   if (of_recipe == 0) return n_ids;
   if (of_recipe < n_ids)
@@ -95,10 +95,10 @@ const nn::Node* find_single_pixels(const nn::Network& network) {
   return found == network.nodes().end() ? nullptr : &*found;
 }
 
-/// Whether one of `n` samples is left alone if they are normalized in groups of more.
+/// Whether one of `n` samples is alone if they are normalized in groups of more.
 bool is_one_alone(const Recipe& recipe, std::uint64_t n) noexcept { return n % recipe.bn_group == 1; }
 
-/// Likewise for `n` samples divided into lanes and these into parts, whose sizes differ by at most one.
+/// The same for `n` samples divided into lanes and these into parts, whose sizes differ by at most one.
 bool is_one_alone_in_lanes(const Recipe& recipe, std::uint64_t n) noexcept {
   for (const std::uint64_t of_lane : {n / recipe.lanes, div_up(n, recipe.lanes)})
     for (const std::uint64_t of_part : {of_lane / recipe.accumulate, div_up(of_lane, recipe.accumulate)})
@@ -106,7 +106,7 @@ bool is_one_alone_in_lanes(const Recipe& recipe, std::uint64_t n) noexcept {
   return false;
 }
 
-/// Likewise for a batch divided among ranks, whose parts are cut between groups.
+/// The same for a batch divided among ranks, whose parts are cut between groups.
 bool is_one_alone_in_ranks(const Recipe& recipe, const data::LoaderOptions& options, std::uint64_t n_samples,
                            std::uint64_t batch, int n_ranks) {
   const int n_together = ranks_of_group(recipe, n_ranks);

@@ -14,12 +14,12 @@ namespace lockstep::training {
 /// Throws core::Error (usage) if samples are of another kind than model and loss take: ids, numbers or classes.
 void check_set(const Recipe& recipe, const data::SetSpec& spec);
 
-/// Throws core::Error (usage) if sizes of the data do not fit the model: of images, of embeddings. To be called after
+/// Throws core::Error (usage) if sizes of the data do not fit the model: of images, of embeddings. Call it after
 /// check_set().
 [[nodiscard]] nn::Network make_network(const Recipe& recipe, const DataInfo& data);
 
 /// Throws core::Error (usage) if training reaches a batch that leaves a single value per channel to a group of batch
-/// normalization, in a set of `n_samples`. To be called after check_ranks().
+/// normalization, in a set of `n_samples`. Call it after check_ranks().
 void check_groups(const Recipe& recipe, const nn::Network& network, std::uint64_t n_samples, int n_ranks);
 
 [[nodiscard]] nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_batch) noexcept;

@@ -1,5 +1,5 @@
-// The device of a run: chosen by all ranks together, and opened.
-// Invariant: while it lives it is the device of all buffers, streams and networks of this process.
+// The device of a run: all ranks choose it together, and open it.
+// Invariant: while it lives, it is the device of all buffers, streams and networks of this process.
 // Used by the trainer.
 #pragma once
 
@@ -21,8 +21,8 @@ struct OpenDevice {
   std::unique_ptr<nn::Device> device{};
 };
 
-/// Collective. Like runtime::choose_device(), for training: with `automatic` the host, if this program cannot train on
-/// GPUs.
+/// Collective. Like runtime::choose_device(), but for training: `automatic` means the host if this program cannot train
+/// on GPUs.
 [[nodiscard]] runtime::DeviceChoice choose_training_device(const runtime::Communicator& world,
                                                            const runtime::Topology& topology,
                                                            const runtime::DeviceRequest& request);
@@ -33,11 +33,11 @@ struct OpenDevice {
                                                       const runtime::DeviceRequest& request, int n_threads,
                                                       bool tunes = false);
 
-/// What the device means for a recipe: what bits depend on, and the precision that "auto" stands for. Throws
-/// core::Error (usage) for a precision that a GPU of the run lacks.
+/// Applies the device to a recipe: what bits depend on, and the precision for "auto". Throws core::Error (usage) for a
+/// precision that a GPU of the run lacks.
 void settle(Recipe& recipe, const runtime::DeviceChoice& choice);
 
-/// On rank 0: "NVIDIA H200 of each rank", "host: why no GPU"; empty if a host is what everybody expects.
+/// On rank 0: "NVIDIA H200 of each rank", "host: why no GPU"; empty for a host, if that is expected.
 [[nodiscard]] std::string to_text(const runtime::DeviceChoice& choice);
 
 }  // namespace lockstep::training

@@ -64,14 +64,14 @@ nlohmann::json read_content(const std::string& path) {
        .fix = "lockstep train keeps one when a loss is not finite"});
 }
 
-/// As the recipe file of the run might read: TOML's booleans, numbers, texts and lists are JSON's.
+/// The recipe as a recipe file could have it: TOML's booleans, numbers, texts and lists are JSON's.
 std::string as_toml(const nlohmann::json& recipe) {
   std::string text;
   for (const auto& [key, value] : recipe.items()) text += fmt::format("{} = {}\n", key, value.dump());
   return text;
 }
 
-/// In as many parts as all ranks had together, if groups allow it: parts that fit into their memory fit here.
+/// As many parts as all ranks had together, if groups allow it: what fitted into their memory fits here.
 std::uint64_t parts_on_one_rank(const Recipe& recipe, std::uint64_t n_ranks) {
   if (recipe.deterministic) return recipe.accumulate;  // lanes are parts already
   const std::uint64_t group = std::max<std::uint64_t>(1, recipe.bn_group);
@@ -118,7 +118,7 @@ class Step {
       : bundle_{replay.bundle}, recipe_{replay.resolved.recipe}, setup_{setup}, learner_{*setup.learner} {
     setup_.batches.training->begin_epoch(bundle_.state.epoch, bundle_.state.of_epoch.n_steps);
     batch_ = setup_.batches.training->next();
-    core::require(batch_ != nullptr, "an epoch of as many steps as before has this one");
+    core::require(batch_ != nullptr, "the step is within the epoch");
     numbers_ = {
         .learning_rate = bundle_.bad.learning_rate, .epoch = bundle_.state.epoch, .step = bundle_.state.n_steps};
   }
@@ -161,7 +161,7 @@ class Step {
                                               : fmt::format("not finite: samples {}", text_of(bad)));
   }
 
-  /// Sum and samples.
+  /// Returns the sum and the number of samples.
   std::pair<double, std::uint64_t> loss_of(const data::Batch& batch) {
     learner_.forget_not_finite();
     learner_.compute_gradients(batch, numbers_);
@@ -169,7 +169,7 @@ class Step {
     return {report.loss, report.n};
   }
 
-  /// Of the pass before.
+  /// Reports the gradient of the previous pass.
   bool tell_gradient() {
     const parallel::Synchronizer& synchronizer = learner_.synchronizer();
     const std::span<const float> gradients = runtime::on_host(synchronizer.device_gradients());
@@ -181,7 +181,7 @@ class Step {
     return !bad;
   }
 
-  /// Each sample alone. With batch normalization a sample's loss depends on its group, so this is not possible.
+  /// Reports each sample separately. Not possible with batch normalization, where a sample's loss depends on its group.
   void tell_samples() {
     if (!learner_.network().statistics().empty() || batch_->ids.empty()) return;
     std::vector<std::uint64_t> bad;

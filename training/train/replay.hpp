@@ -1,4 +1,4 @@
-// lockstep train --replay: repeats a step that was not finite on one rank, to find where that begins.
+// lockstep train --replay: repeats a step that was not finite, on one rank, to find where it begins.
 // Invariant: parameters, samples and random numbers are those of the run; nothing is written.
 // Used by `lockstep train`.
 #pragma once

@@ -27,13 +27,13 @@ using Json = nlohmann::ordered_json;
 constexpr const char* resume_flag = "--resume";
 
 /// Keys for the length of a run (if its rates do not depend on it), for its reports and records, and for the way it
-/// computes and reads: never for what is learned.
+/// computes and reads. They never change what is learned.
 constexpr std::array<std::string_view, 19> free_keys{
     "name",        "epochs",     "samples", "max-steps",     "evaluate-every", "save-every", "val-split",
     "val-augment", "data",       "stage",   "cache",         "loader-threads", "threads",    "precision",
     "strategy",    "accumulate", "lanes",   "deterministic", "graph"};
 
-/// Keys that decide which tensors there are: a checkpoint of others cannot be read, also with --resume-anyway.
+/// Keys that determine which tensors exist: a checkpoint with other values cannot be read, even with --resume-anyway.
 constexpr std::array<std::string_view, 6> fixed_keys{"model", "cifar-stem", "classes", "users", "items", "optimizer"};
 
 /// Free keys that change the order or the precision of sums, and so the last bits.
@@ -65,13 +65,13 @@ std::vector<Change> differences(const Json& then, const Json& now, Ignores ignor
   return all;
 }
 
-/// Its fields are valid if present: the index was read.
+/// Present fields are valid, because the index was read.
 void require_training(const Json& content, const checkpoint::Checkpoint& from) {
   core::check_json(content, from.path() + "/index.json", "content", checkpoint::training_content,
                    "name a checkpoint of lockstep train; --init-from loads the weights of any");
 }
 
-/// A run that was killed before its first checkpoint is started again; not one that has more to lose.
+/// Starts again a run that was killed before its first checkpoint, but not one that has more to lose.
 void require_nothing_to_lose(const std::string& run_dir, const std::vector<std::string>& checkpoints) {
   if (!checkpoints.empty())
     throw core::Error{core::ExitCode::failed,

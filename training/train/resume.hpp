@@ -1,6 +1,5 @@
 // Resuming from a checkpoint: which one, and whether it belongs to this run.
-// Invariant: a run resumes with the recipe and the set it was started with, except for keys that do not change what is
-// learned.
+// Invariant: a run resumes with its original recipe and set, except for keys that do not change what is learned.
 // Used by the trainer.
 #pragma once
 
@@ -19,34 +18,33 @@
 
 namespace lockstep::training {
 
-/// Collective: the checkpoint that --resume asks for, verified; nothing without --resume, or with `auto` if there is
-/// none. Throws core::Error, the same on all ranks: (usage) if there is none at the named place, (failed) if it is not
-/// whole.
+/// Collective: returns the checkpoint that --resume requests, verified; nothing without --resume, or with `auto` if
+/// there is none. Throws core::Error, the same on all ranks: (usage) if there is none at the named place, (failed) if
+/// it is not whole.
 [[nodiscard]] std::optional<checkpoint::Checkpoint> find_checkpoint(const runtime::Communicator& world,
                                                                     const RunOptions& options);
 
-/// What the place in an epoch is about.
+/// The facts that give a position in an epoch its meaning.
 struct Epochs {
-  std::string set_digest{};     ///< of the set's manifest; empty if samples are made
-  std::uint64_t n_batches = 0;  ///< of each
-  std::uint64_t n_ranks = 0;    ///< on which the order torch depends
+  std::string set_digest{};     ///< of the set's manifest; empty if samples are synthetic
+  std::uint64_t n_batches = 0;  ///< per epoch
+  std::uint64_t n_ranks = 0;    ///< the order torch depends on it
 };
 
-/// Digest of the set's manifest; empty if samples are made.
+/// The digest of the set's manifest; empty if samples are synthetic.
 [[nodiscard]] std::string digest_of_set(const Recipe& recipe);
 
-/// What a checkpoint keeps besides tensors: the text of a JSON object. `bad`: the step that would come next; null if it
-/// is not bad.
+/// What a checkpoint stores besides tensors: the text of a JSON object. `bad`: the next step, if it is bad; else null.
 [[nodiscard]] std::string checkpoint_content(const Recipe& recipe, const Epochs& epochs, const RunState& state,
                                              const BadStep* bad);
 
-/// The position of the run. Throws core::Error (usage) if its epochs had other batches, or it is kept for a bad step;
-/// and if it had another recipe or set, unless `is_anyway`.
+/// Returns the position of the run. Throws core::Error (usage) if its epochs had other batches, or it was kept for a
+/// bad step; and, unless `is_anyway`, if it had another recipe or set.
 [[nodiscard]] RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, const Epochs& epochs,
                                     bool is_anyway);
 
-/// What a deterministic run has changed since the checkpoint, if that changes bits: keys that resume_state() lets
-/// change, those of --resume-anyway, and the number of ranks where bits depend on it.
+/// Returns what a deterministic run has changed since the checkpoint, if that changes bits: keys that resume_state()
+/// allows to change, those of --resume-anyway, and the number of ranks if bits depend on it.
 [[nodiscard]] std::vector<Change> changes_of_bits(const checkpoint::Checkpoint& from, const Recipe& recipe,
                                                   const Epochs& epochs);
 

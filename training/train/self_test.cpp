@@ -29,11 +29,11 @@ namespace {
 
 constexpr std::string_view self_test_flag = "--self-test";
 
-/// In a deep network of ReLUs and batch normalization a rounding changes which values pass: of ResNet-18's gradient
-/// float32 alone changes 0.2 % and bf16 a third, of ResNet-50's 3 % and all, its last block's included. With one
-/// bottleneck in a stage that is as ResNet-18 (five seeds: at most 0.9, 12 and 35 % by float32, f16 and bf16). What is
-/// wrong is beyond f32's limit: 130 % with another sign of what 1x1 convolutions send back, 90 % with nothing sent back
-/// by strided ones, 45 % without the gradient of the weights of 1x1 ones.
+/// In a deep network of ReLUs and batch normalization, rounding changes which values pass. In ResNet-18's gradient
+/// float32 alone changes 0.2 % and bf16 a third; in ResNet-50's 3 % and all, even in its last block. With one
+/// bottleneck per stage it is like ResNet-18 (five seeds: at most 0.9, 12 and 35 % by float32, f16 and bf16). Real
+/// errors exceed f32's limit: 130 % with the wrong sign of the gradient of 1x1 convolutions' inputs, 90 % without that
+/// of strided ones, 45 % without the gradient of the weights of 1x1 ones.
 enum class SelfTestDepth : std::uint8_t { shallow, deep, too_deep };
 
 /// One model on one batch.
@@ -42,12 +42,12 @@ struct SelfTestCase {
   nn::Loss loss = nn::Loss::cross_entropy;
   std::uint64_t n_samples = 0;
   SelfTestDepth depth = SelfTestDepth::shallow;
-  std::string part{};  ///< what it is called where it is not the model as it is known
+  std::string part{};  ///< its name, if it differs from the model's
 
   [[nodiscard]] const std::string& name() const noexcept { return part.empty() ? model.name : part; }
 };
 
-/// Of every kind of layer there is.
+/// The cases cover every kind of layer.
 std::vector<SelfTestCase> self_test_cases() {
   return {
       {{.name = "toy", .input = {20}, .n_outputs = 1}, nn::Loss::mse, 64},
@@ -69,7 +69,7 @@ struct SelfTestPrecision {
   std::string_view name;
   nn::Precision precision;
   double limit;       ///< of the error of a loss
-  double deep_limit;  ///< of that of a deep network's gradient
+  double deep_limit;  ///< of the error of a deep network's gradient
 
   [[nodiscard]] double gradient_limit(SelfTestDepth depth) const noexcept {
     if (depth == SelfTestDepth::too_deep) return std::numeric_limits<double>::max();
@@ -77,14 +77,14 @@ struct SelfTestPrecision {
   }
 };
 
-// TF32 and f16 have 11 bits of significand, bf16 has 8; batch normalization of few samples multiplies what they lose.
-// TF32, which GPUs may take for products in f32, loses no more than f16, which also stores so few bits: f16's error in
-// deep networks is a third of f32's limit.
+// TF32 and f16 have 11 bits of significand, bf16 has 8; batch normalization of few samples amplifies their errors. GPUs
+// may use TF32 for products in f32. It loses no more than f16, which also stores only 11 bits: f16's error in deep
+// networks is a third of f32's limit.
 constexpr std::array self_test_precisions{SelfTestPrecision{"f32", nn::Precision::f32, 0.002, 0.4},
                                           SelfTestPrecision{"f16", nn::Precision::f16, 0.005, 0.8},
                                           SelfTestPrecision{"bf16", nn::Precision::bf16, 0.02, 0.8}};
 
-/// The most samples of a batch in memory.
+/// The samples of a batch in memory, with all kinds of inputs and targets.
 struct SelfTestSamples {
   std::vector<float> x{};
   std::vector<std::int64_t> x_ids{};
@@ -147,7 +147,7 @@ SelfTestResult compute(nn::Device& device, const SelfTestCase& given, nn::Precis
   staging.send(std::as_bytes(std::span{here}), parameters.on_device<std::byte>());
   executor->bind(parameters.on_device<float>(), gradients.on_device<float>());
   const SelfTestSamples samples{given};
-  const core::StepNumbers numbers{.scale = precision == nn::Precision::f16 ? 1024.0F : 1,  // as small ones are lost
+  const core::StepNumbers numbers{.scale = precision == nn::Precision::f16 ? 1024.0F : 1,  // small values would be lost
                                   .sample_weight = 1.0F / static_cast<float>(given.n_samples)};
   NoHooks hooks;
   runtime::Stream stream;
@@ -188,7 +188,7 @@ core::Table result_table() {
                       {.header = "", .unit = "", .align = core::Align::left}}};
 }
 
-/// Whether both errors of a row are within their limits; prints it.
+/// Prints a row and returns whether both of its errors are within their limits.
 bool tell_row(const core::Table& table, const SelfTestCase& given, const SelfTestPrecision& precision,
               const SelfTestResult& found, const SelfTestResult& expected) {
   const double of_loss = std::abs(found.loss - expected.loss) / std::abs(expected.loss);
@@ -202,7 +202,7 @@ bool tell_row(const core::Table& table, const SelfTestCase& given, const SelfTes
   return is_good;
 }
 
-/// The named models, or all. Throws core::Error (usage).
+/// Returns the named models, or all. Throws core::Error (usage).
 std::vector<SelfTestCase> cases_of(const std::vector<std::string>& models) {
   const std::vector<SelfTestCase> all = self_test_cases();
   if (models.empty()) return all;
@@ -238,7 +238,7 @@ void refuse_flags_of_training(const std::vector<std::string>& arguments, const s
   }
 }
 
-/// Of the signal that asks for an end.
+/// Thrown for the signal that asks for an end.
 struct SelfTestStopped {
   int signal;
 };
@@ -274,7 +274,7 @@ int self_test(const runtime::Session& session, const runtime::DeviceRequest& req
     core::print(table.header());
     for (std::size_t i = 0; i < cases.size(); ++i) {
       for (const SelfTestPrecision& precision : self_test_precisions) {
-        // What the device has not.
+        // Skips what the device lacks.
         if (precision.precision == nn::Precision::f16 && choice.is_host()) continue;
         if (precision.precision == nn::Precision::bf16 && !choice.is_host() && !choice.all_have_bf16) continue;
         ++n_rows;
@@ -300,7 +300,7 @@ bool asks_for_self_test(const std::vector<std::string>& arguments) {
 
 Invocation parse_self_test(const std::vector<std::string>& arguments) {
   auto request = std::make_shared<runtime::DeviceRequest>();
-  request->kind = runtime::DeviceKind::cuda;  // else nothing is tested that is worth it
+  request->kind = runtime::DeviceKind::cuda;  // otherwise the test would be pointless
   Invocation invocation;
   core::Flags flags{"lockstep train --self-test [MODEL ...] [flags]"};
   bool is_asked = false;

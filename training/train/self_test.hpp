@@ -1,5 +1,5 @@
-// `lockstep train --self-test`: does this machine's device compute what its host does?
-// Invariant: the same networks, weights and samples on both; nothing is kept.
+// `lockstep train --self-test`: compares the results of this machine's device with those of its host.
+// Invariant: the same networks, weights and samples on both; nothing is stored.
 // Used by `lockstep train`.
 #pragma once
 

@@ -26,7 +26,7 @@ int threads_of(const runtime::Communicator& world, const Recipe& recipe) {
 
 namespace {
 
-/// Why nothing is tuned; empty if it is.
+/// Why plans are not tuned; empty if they are.
 std::string_view why_not_tuned(const OpenDevice& place, const Recipe& recipe, const RunOptions& options) {
   if (place.choice.is_host()) return "is on the host";
   if (options.dry_run) return "trains nothing";
@@ -55,7 +55,7 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
     if (!may_take_less && !options.dry_run) require_memory(network, most);
   };
   Recipe to_read = recipe;
-  if (options.dry_run) to_read.stage.clear();  // nothing is left behind
+  if (options.dry_run) to_read.stage.clear();  // a dry run leaves nothing behind
   Setup setup{.batches = open_batches(world, *place.device, to_read, !options.evaluate_only, fit, on_progress)};
   const Batches* const training = setup.batches.training.get();
   const Batches* const evaluation = setup.batches.evaluation.get();

@@ -1,5 +1,5 @@
 // What training works with, created and checked before the first step: data, network, learner, goal.
-// Invariant: anything that does not fit is refused on all ranks, and before memory is allocated if that is possible.
+// Invariant: anything that does not fit is refused on all ranks, before memory is allocated if possible.
 // Used by the trainer.
 #pragma once
 
@@ -33,13 +33,13 @@ struct Setup {
   OpenBatches batches{};            ///< no training if the run only evaluates
   Goal goal{};                      ///< of training
   std::uint64_t save_interval = 0;  ///< samples between checkpoints; 0: none
-  core::Seconds save_time{};        ///< instead: between checkpoints; 0: none
+  core::Seconds save_time{};        ///< alternative: time between checkpoints; 0: none
   optim::ScheduleSpec schedule{};
   std::unique_ptr<comm::Transport> transport{};
-  std::unique_ptr<comm::DeviceGroup> devices{};  ///< null where the host is the device, and for one rank
-  std::optional<MemoryCheck> memory{};  ///< what was found for the samples of a rank; nothing where nobody asks
-  std::unique_ptr<Learner> learner{};   ///< null in a dry run on GPUs that lack the memory
-  std::string networks{};               ///< as AllConnections has them
+  std::unique_ptr<comm::DeviceGroup> devices{};  ///< null if the host is the device, and for one rank
+  std::optional<MemoryCheck> memory{};           ///< the result for the samples of a rank; nothing if not requested
+  std::unique_ptr<Learner> learner{};            ///< null in a dry run on GPUs with too little memory
+  std::string networks{};                        ///< as in AllConnections
   std::vector<std::string> warnings{};
 
   [[nodiscard]] const Batches& main_batches() const noexcept {
@@ -47,11 +47,11 @@ struct Setup {
   }
 };
 
-/// Threads of this rank: from the recipe, or its share of the cores. Deterministic runs need the same number on any
-/// number of ranks: oneDNN's weight gradients differ in their bits between 1 and 2.
+/// The threads of this rank: from the recipe, or its share of the cores. Deterministic runs need the same number on any
+/// number of ranks, because oneDNN's weight gradients differ in their bits between 1 and 2.
 [[nodiscard]] int threads_of(const runtime::Communicator& world, const Recipe& recipe);
 
-/// Collective. All but `options` must outlive it. `on_progress`: called now and then, and after each layer
+/// Collective. All arguments except `options` must outlive it. Calls `on_progress` periodically, and after each layer
 /// of each pass. Throws core::Error (usage), on all ranks or on rank 0 only.
 [[nodiscard]] Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const ResolvedRecipe& resolved,
                            const RunOptions& options, metrics::PhaseTimers& timers,

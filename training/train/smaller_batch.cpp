@@ -31,7 +31,7 @@ class Search {
         plan_{plan},
         groups_follow_{recipe.bn_group > 0 && recipe.bn_group == least_part(recipe)} {}
 
-  /// Between what fits and what does not, alternately halfway and by proportion.
+  /// The next candidate between one that fits and one that does not, alternately halfway and by proportion.
   [[nodiscard]] std::optional<Candidate> smaller() const {
     std::optional<Candidate> fitting;
     Known least{0, 0}, most{all_.at_a_time, all_.activations};
@@ -52,7 +52,7 @@ class Search {
     return fitting;
   }
 
-  /// The batch none of whose parts has more samples than `n`.
+  /// The batch in parts of at most `n` samples.
   [[nodiscard]] std::optional<Candidate> in_parts(std::uint64_t n) const {
     const std::uint64_t end = std::min(recipe_.batch, recipe_.accumulate + most_tries);
     for (std::uint64_t parts = recipe_.accumulate + 1; parts <= end; ++parts)
@@ -66,7 +66,7 @@ class Search {
     std::uint64_t at_a_time, bytes;
   };
 
-  /// Where the room would end if bytes grew evenly; between the two.
+  /// Where the room would end if bytes grew evenly between the two.
   [[nodiscard]] std::uint64_t in_proportion(const Known& least, const Known& most) const {
     const double share = static_cast<double>(all_.room - std::min(least.bytes, all_.room)) /
                          static_cast<double>(most.bytes - std::min(least.bytes, most.bytes - 1));
@@ -74,14 +74,14 @@ class Search {
     return std::clamp(least.at_a_time + distance, least.at_a_time + 1, most.at_a_time - 1);
   }
 
-  /// Nothing if it cannot be planned, which happens for groups of one sample.
+  /// Returns nothing if it cannot be planned, as for groups of one sample.
   [[nodiscard]] std::optional<std::uint64_t> bytes(const Candidate& candidate) const {
     std::optional<std::uint64_t> taken;
     static_cast<void>(core::complaint_of([&] { taken = plan_(candidate.recipe, candidate.at_a_time); }));
     return taken;
   }
 
-  /// Nothing if it would be refused.
+  /// Returns nothing if it would be refused.
   [[nodiscard]] std::optional<Candidate> make(std::uint64_t batch, std::uint64_t parts) const {
     ResolvedRecipe resolved{.recipe = recipe_, .origins = std::vector<Origin>(all_keys().size())};
     Recipe& recipe = resolved.recipe;

@@ -34,7 +34,7 @@ std::optional<core::Seconds> if_above_zero(std::int64_t left) {
   return left > 0 ? std::optional{core::Seconds{static_cast<double>(left)}} : std::nullopt;
 }
 
-/// "1:02:03", also with fewer parts.
+/// Parses "1:02:03", also with fewer parts.
 std::optional<std::int64_t> parse_duration(std::string_view text) {
   std::int64_t seconds = 0;
   for (;;) {
@@ -47,7 +47,7 @@ std::optional<std::int64_t> parse_duration(std::string_view text) {
   }
 }
 
-/// "Mon Nov 23 10:00:00 2026".
+/// Parses "Mon Nov 23 10:00:00 2026".
 std::optional<std::int64_t> parse_date(const std::string& text) {
   std::tm date{};
   const char* const end = strptime(text.c_str(), "%a %b %d %H:%M:%S %Y", &date);
@@ -56,14 +56,14 @@ std::optional<std::int64_t> parse_date(const std::string& text) {
   return std::mktime(&date);
 }
 
-/// `what` does not say when the job ends.
+/// Warns that `what` does not report when the job ends.
 void warn_of_no_end(const std::string& what) {
   core::log_warning(what +
                     ", so the run cannot save a checkpoint before that; set --time-limit, or --time-limit 0 to silence "
                     "this warning");
 }
 
-/// The time that `left_by` reads from the answer to `question`; warns if there is none.
+/// Returns the time that `left_by` reads from the answer to `question`; warns if there is none.
 template <class Read>
 std::optional<core::Seconds> ask(const std::vector<std::string>& question, Read left_by) {
   const auto text = runtime::output_of(question, time_for_answer);

@@ -28,7 +28,7 @@ struct TrainCommand {
   RunOptions options{};
 };
 
-/// Collective. Ranks of different nodes may have read different files.
+/// Collective. Ranks on different nodes may have read different files.
 void require_same_recipe(const runtime::Communicator& world, const Recipe& recipe) {
   const auto mine = nlohmann::json::parse(recipe_json(recipe));
   const auto first = nlohmann::json::parse(world.broadcast(mine.dump()));
@@ -64,7 +64,7 @@ int train(TrainCommand& command, const runtime::Session& session, runtime::Watch
     check_ranks(recipe, session.world().n_ranks());
   });
   if (const auto bad = session.agree(bad_place)) return core::to_int(*bad);
-  // A rank that computes on all its cores has none to spare for reading ahead.
+  // A rank that computes on all its cores has none left for reading ahead.
   if (!recipe.is_on_device && recipe.loader_threads < 0 && recipe.threads == 0) recipe.loader_threads = 0;
   if (command.options.dry_run && recipe.is_on_device)
     return describe_on_gpus(session, *device, command.resolved, command.options, watchdog);

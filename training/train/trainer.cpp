@@ -26,7 +26,7 @@ namespace {
 constexpr const char* stopping_text =
     "\nstopping after this step, with a checkpoint; a second signal ends the run at once\n";
 
-// On rank 0, because others may lack the batch system's variables. They wait for the answer.
+// On rank 0, because others may lack the batch system's variables. They wait for the result.
 std::optional<core::Seconds> time_left(const runtime::Communicator& world, const RunOptions& options,
                                        runtime::Watchdog& watchdog) {
   watchdog.enter(runtime::Activity::setup, time_for_answer);
@@ -35,7 +35,7 @@ std::optional<core::Seconds> time_left(const runtime::Communicator& world, const
   return options.time_limit.value > 0 ? options.time_limit : time_left_of_job();
 }
 
-// Of what a user asked for.
+// Checks the time limit that the user requested.
 void require_time(const TimeLimit& limit, core::Seconds asked) {
   if (asked.value <= 0 || !limit.is_near()) return;
   core::fail_usage(
@@ -60,7 +60,7 @@ Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, cons
       watchdog_{watchdog},
       topology_{device.topology},
       choice_{device.choice},
-      run_{world_, recipe_, options_, clock_},  // before ranks share anything: who leaves then is not waited for
+      run_{world_, recipe_, options_, clock_},  // before ranks share anything: none waits for a rank that leaves here
       setup_{set_up(world_, device, resolved, options_, timers_, [this] { note_progress(); })},
       learner_{*setup_.learner},
       control_{*setup_.transport, recipe_.deterministic},
@@ -70,7 +70,7 @@ Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, cons
       [this](runtime::Wait what, std::size_t number) { watchdog_.set_wait(what, number); });
   if (limit_.is_known()) limit_.expect(learner_.checkpoint_bytes());
   runtime::together(world_, [this] { require_time(limit_, options_.time_limit); });
-  if (limit_.is_near()) {  // of a job: stopping at once, again and again, nothing would ever be done
+  if (limit_.is_near()) {  // for a job: it would stop at once, again and again, without progress
     core::log_warning(fmt::format(
         "the {} that are left are too short for a checkpoint, which needs {}: the run does not stop before the limit",
         core::format_seconds(limit_.left()), core::format_seconds(limit_.reserve())));
@@ -155,12 +155,12 @@ void Trainer::train() {
   if (limit_.is_known()) start.time_left = limit_.left();
   run_.tell(&Observer::started, start);
   if (world_.rank() == 0) runtime::announce_interrupt(stopping_text);
-  if (runtime::agree_on_interrupt(world_) != 0) {  // it came while all was made ready
+  if (runtime::agree_on_interrupt(world_) != 0) {  // a signal came during the setup
     stop();
     if (resumed_ && !is_kept_here_) save_last();
     return;
   }
-  // In an epoch that was stopped after its last step only the evaluation is left.
+  // In an epoch that was stopped after its last step, only the evaluation remains.
   while (state_.n_steps < setup_.goal.n_steps ||
          (state_.n_steps == setup_.goal.n_steps && state_.of_epoch.n_steps > 0)) {
     const Position begin = position();
@@ -182,7 +182,7 @@ void Trainer::train() {
   if (is_step_bad_) keep_bad_step();
 }
 
-// False if training ends before the epochs are over.
+// Returns false if training ends before the epochs are over.
 bool Trainer::train_epoch() {
   watchdog_.enter(runtime::Activity::training);
   is_epoch_over_ = false;
@@ -210,7 +210,7 @@ bool Trainer::train_epoch() {
   return goes_on && !is_done;
 }
 
-// One step of data-parallel training; false if it was the last.
+// One step of data-parallel training; returns false if it was the last.
 bool Trainer::step(const data::Batch& batch) {
   run_.tell(&Observer::step_begun, state_.n_steps);
   watchdog_.set_unit(state_.n_steps + 1);
@@ -236,7 +236,7 @@ void Trainer::count(const data::Batch& batch) {
   ++state_.n_steps;
   state_.samples_seen += batch.n_global;
   const metrics::PhaseTimes lap = timers_.lap();
-  if (has_stepped_) limit_.step_made(lap.of_steps());  // in the first one much is made ready
+  if (has_stepped_) limit_.step_made(lap.of_steps());  // the first step includes preparations
   interval_.add(lap, batch.n_global);
   steady_.add(lap, batch.n_global);
   run_.tell(&Observer::step_made,
@@ -244,15 +244,15 @@ void Trainer::count(const data::Batch& batch) {
   watchdog_.beat();
 }
 
-// Collects what all ranks know of earlier steps; false if training ends.
+// Processes what all ranks know of earlier steps; returns false if training ends.
 bool Trainer::account(const std::optional<parallel::StepAgreement>& agreement) {
   if (!agreement) return true;
   if (divergence_) return false;
-  if (agreement->changed || !agreement->replicas_agree) {  // first, as losses follow
+  if (agreement->changed || !agreement->replicas_agree) {  // first, because losses follow from it
     note_divergence(*agreement);
     return false;
   }
-  if (agreement->not_finite) {  // before what is stopped and saved
+  if (agreement->not_finite) {  // before anything is stopped or saved
     fail_not_finite(*agreement);
     return false;
   }
@@ -274,7 +274,8 @@ void Trainer::note_loss(const parallel::StepAgreement& agreement) {
   ++state_.n_agreed;
 }
 
-// Collects the remaining results of the steps of an epoch, or of those before a signal; false if training ends.
+// Processes the remaining results of the steps of an epoch, or of those before a signal; returns false if training
+// ends.
 bool Trainer::end_steps(bool goes_on) {
   goes_on = settle(goes_on) && goes_on;
   if (state_.of_epoch.n_steps < epochs_.n_batches) return goes_on;
@@ -283,7 +284,7 @@ bool Trainer::end_steps(bool goes_on) {
   return goes_on;
 }
 
-// Collective: all ranks know the results of all steps; false if training ends.
+// Collective: makes all ranks know the results of all steps; returns false if training ends.
 bool Trainer::settle(bool goes_on) {
   parallel::StepReport rest = learner_.report();
   rest.ledger = setup_.batches.training->ledger().hash();
@@ -297,9 +298,9 @@ bool Trainer::settle(bool goes_on) {
   return goes_on;
 }
 
-// For a whole epoch: every sample once, with any ranks, orders, caches and resumptions.
+// For a whole epoch: every sample was delivered once, with any ranks, orders, caches and resumptions.
 void Trainer::check_coverage() const {
-  const bool has_other_begin = options_.resume_anyway && ledger_before_ != 0;  // by another order, or of another set
+  const bool has_other_begin = options_.resume_anyway && ledger_before_ != 0;  // in another order, or from another set
   const bool is_exact =
       !recipe_.drop_last && recipe_.order != "torch" && recipe_.synthetic_steps == 0 && !has_other_begin;
   if (is_exact)
@@ -362,16 +363,16 @@ void Trainer::evaluate() {
   run_.tell(&Observer::evaluated, *state_.evaluation);
 }
 
-// Stopped by a signal, by the clock of rank 0, or as rank 0 has found its folder gone, which is then reported.
+// Whether to stop: after a signal, by the clock of rank 0, or because rank 0's folder is gone, which is then reported.
 bool Trainer::is_stop_asked() const {
   const bool is_lost = run_.is_place_lost() && !options_.evaluate_only;
   return runtime::pending_interrupt() != 0 || (world_.rank() == 0 && (limit_.is_near() || is_lost));
 }
 
-// Collective, when all ranks know that one is asked to stop.
+// Collective, when all ranks know that one must stop.
 void Trainer::stop() {
   const int signal = runtime::agree_on_interrupt(world_);
-  const bool may_go_on = signal != SIGINT && setup_.batches.training;  // Ctrl-C is a user who wants no more of it
+  const bool may_go_on = signal != SIGINT && setup_.batches.training;  // with Ctrl-C the user wants to end it for good
   ending_ = {.status = RunStatus::stopped,
              .message = signal != 0 ? runtime::describe_signal(signal) : "its time limit is near",
              .exit_code = may_go_on ? core::to_int(core::ExitCode::requeue) : 128 + signal};

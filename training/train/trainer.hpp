@@ -1,6 +1,7 @@
 // The training loop: takes batches, makes steps, and evaluates and saves in between.
-// Invariant: all ranks make the same steps and take the same branches, by the control word. A stop is acted on one step
-// late and a loss two, so no step waits for the host. Observers of the run learn of it, and are not known here.
+// Invariant: all ranks make the same steps and take the same branches, by the control word. They react to a stop one
+// step late and to a loss two steps late, so no step waits for the host. The trainer reports to observers and does not
+// know them.
 // Used by `lockstep train`.
 #pragma once
 
@@ -37,10 +38,10 @@ class Trainer {
   Trainer(const runtime::Session& session, const OpenDevice& device, const ResolvedRecipe& resolved,
           const RunOptions& options, runtime::Watchdog& watchdog);
 
-  /// Collective: returns the exit code. An error of one rank while others are within a step is not agreed on: it ends
-  /// the job, by runtime::abort_job().
+  /// Collective: returns the exit code. If one rank fails while others are within a step, ranks do not agree on the
+  /// error: runtime::abort_job() ends the job.
   int run();
-  /// Collective: instead of run(): prints what it would need; returns the exit code.
+  /// Collective: instead of run(): prints the needs of the run; returns the exit code.
   int describe();
 
  private:
@@ -51,12 +52,12 @@ class Trainer {
     int exit_code = 0;
   };
 
-  /// A checkpoint in the making.
+  /// A checkpoint that is being written.
   struct Saving {
     SaveRecord record{};
     std::vector<std::string> names{};
     core::Timer watch;
-    std::unique_ptr<checkpoint::BackgroundSave> writer{};  ///< of one in the background
+    std::unique_ptr<checkpoint::BackgroundSave> writer{};  ///< if it is in the background
   };
 
   void note_progress();
@@ -114,7 +115,7 @@ class Trainer {
   [[nodiscard]] int exit_code() const;
 
   const core::Clock& clock_;
-  core::Timer watch_;  ///< set-up counts
+  core::Timer watch_;  ///< includes the setup
   TimeLimit limit_;    ///< on rank 0
   const runtime::Session& session_;
   const runtime::Communicator& world_;
@@ -134,23 +135,23 @@ class Trainer {
   metrics::StepStatistics steady_{warmup_steps};
   RunState state_{};
   std::optional<ResumeRecord> resumed_{};
-  std::vector<Change> changes_{};  ///< since the checkpoint that was resumed, where they change bits
+  std::vector<Change> changes_{};  ///< since the checkpoint that was resumed, if they change bits
   Epochs epochs_{};
-  std::uint64_t ledger_before_ = 0;             ///< of the samples that the epoch had when the run was resumed
-  std::uint64_t saved_at_ = 0;                  ///< samples seen when a checkpoint was begun last, or gone on from
+  std::uint64_t ledger_before_ = 0;             ///< of the samples that the epoch had seen when the run was resumed
+  std::uint64_t saved_at_ = 0;                  ///< samples seen when the last checkpoint was begun or resumed
   std::uint64_t kept_at_ = 0;                   ///< samples seen when the last complete one was begun
   std::optional<Saving> saving_{};              ///< in the background
-  std::set<std::string> left_alone_{};          ///< what is told to be no checkpoint of ours
-  core::Timer since_saved_;                     ///< on rank 0, since the last was begun
+  std::set<std::string> left_alone_{};          ///< reported as not our checkpoints
+  core::Timer since_saved_;                     ///< on rank 0, since the begin of the last save
   bool is_save_asked_ = false;                  ///< by rank 0's clock, and agreed on
-  core::Seconds epoch_time_{};                  ///< of the last whole one, with evaluation and saving; 0: not known
+  core::Seconds epoch_time_{};                  ///< of the last whole one, with evaluation and saving; 0: unknown
   bool is_kept_here_ = false;                   ///< in the folder of this run
   bool is_epoch_over_ = false;                  ///< trained and evaluated
-  bool is_name_due_ = false;                    ///< of the state there is, which no checkpoint has yet
-  bool is_place_lost_ = false;                  ///< of the run's folder: reported, and nothing is written any more
-  bool is_step_bad_ = false;                    ///< the one after state_.n_agreed
-  std::optional<core::Error> divergence_{};     ///< of parameters, to be dealt with
-  std::optional<std::uint64_t> diverged_at_{};  ///< step after which that was found last
+  bool is_name_due_ = false;                    ///< for the present state, which no checkpoint has yet
+  bool is_place_lost_ = false;                  ///< of the run's folder: reported, and nothing more is written
+  bool is_step_bad_ = false;                    ///< the step after state_.n_agreed
+  std::optional<core::Error> divergence_{};     ///< of parameters, not handled yet
+  std::optional<std::uint64_t> diverged_at_{};  ///< step after which it was last found
   bool has_stepped_ = false;                    ///< in this process
   Ending ending_{};
 };

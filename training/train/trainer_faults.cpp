@@ -18,11 +18,11 @@
 
 namespace lockstep::training {
 
-// Collective: of a resumed run. The digest of an index does not tell who has written it, and at the end of the epoch a
-// wrong ledger would be taken for samples that were lost.
+// Collective, for a resumed run. The digest of an index does not tell who has written it, and at the end of the epoch a
+// wrong ledger would look like lost samples.
 void Trainer::require_ledger(const checkpoint::Checkpoint& from) {
-  const bool may_differ = options_.resume_anyway;         // by another order, or of another set
-  if (may_differ || recipe_.synthetic_steps > 0) return;  // one batch, again and again
+  const bool may_differ = options_.resume_anyway;         // in another order, or from another set
+  if (may_differ || recipe_.synthetic_steps > 0) return;  // one batch, repeated
   const std::uint64_t n_steps = state_.of_epoch.n_steps;
   const std::uint64_t mine = setup_.batches.training->ledger_before(state_.epoch, n_steps).hash();
   const std::vector<std::uint64_t> all = runtime::gather_values(world_, std::span{&mine, 1});
@@ -37,7 +37,7 @@ void Trainer::require_ledger(const checkpoint::Checkpoint& from) {
   });
 }
 
-// The first step whose loss not all ranks know.
+// Fails for the first step whose loss is not known to all ranks.
 void Trainer::fail_not_finite(const parallel::StepAgreement& agreement) {
   const bool is_loss = !std::isfinite(agreement.loss);
   ending_ = {
@@ -54,12 +54,12 @@ void Trainer::fail_not_finite(const parallel::StepAgreement& agreement) {
        .fix = "use a lower --lr, a --warmup or --clip-norm; or check the data"}));
 }
 
-// Collective: parameters and states are still those from before it.
+// Collective: parameters and states are still those from before that step.
 void Trainer::keep_bad_step() {
   BadStep bad{.learning_rate = state_.rate_of(state_.n_agreed)};
   const auto& mine = learner_.not_finite();
   BadStep of_mine;
-  if (mine && mine->step == state_.n_agreed)  // others may have met something in the steps after
+  if (mine && mine->step == state_.n_agreed)  // others may have found something in later steps
     of_mine.seen.push_back({world_.rank(), runtime::host_name(), mine->where, mine->samples});
   for (const std::string& of_rank : world_.gather(to_json(of_mine)))
     for (const Sighting& sighting : parse_bad_step(of_rank).seen) bad.seen.push_back(sighting);
@@ -78,7 +78,7 @@ void Trainer::keep_bad_step() {
     core::log_info(fmt::format("to repeat that step on one rank: lockstep train --replay {}", path));
 }
 
-// Collective: for parameters that something other than their owners has changed.
+// Collective, for parameters that something other than their owners has changed.
 void Trainer::note_divergence(const parallel::StepAgreement& agreement) {
   divergence_ = core::complaint_of([&] {
     const parallel::Synchronizer& synchronizer = learner_.synchronizer();
@@ -87,7 +87,7 @@ void Trainer::note_divergence(const parallel::StepAgreement& agreement) {
   });
 }
 
-// Collective: goes back to the newest checkpoint from when they were known to be sound; false, and the run fails, if
+// Collective: goes back to the newest checkpoint from before parameters changed. Returns false, and the run fails, if
 // there is none, or if the same happened before without progress since, which is not chance.
 bool Trainer::roll_back() {
   finish_save();
@@ -125,14 +125,14 @@ bool Trainer::roll_back() {
   return false;
 }
 
-// Of all ranks.
+// Returns the minimum over all ranks.
 std::uint64_t Trainer::least_sound_steps() const {
   const std::uint64_t mine = setup_.learner->synchronizer().n_sound_steps();
   const std::vector<std::uint64_t> all = runtime::gather_values(world_, std::span{&mine, 1});
   return runtime::broadcast_value(world_, all.empty() ? 0 : std::ranges::min(all));
 }
 
-// Collective: the run fails, for a reason that is the same on all ranks and reported by one.
+// Collective: the run fails, for a reason that is the same on all ranks; one rank reports it.
 void Trainer::fail_once(const core::Error& error) {
   static_cast<void>(session_.agree(world_.rank() == 0 ? std::optional{error} : std::nullopt));
   ending_ = {.status = RunStatus::failed, .message = error.problem().what, .exit_code = core::to_int(error.code())};
@@ -143,7 +143,7 @@ void Trainer::note_progress() {
   if (options_.drill && is_setting_up_) options_.drill->reach(runtime::name(runtime::Activity::setup));
 }
 
-// Collective: before anything of the run is written.
+// Collective: before the run writes anything.
 void Trainer::start_drill() {
   timers_.set_at_end([drill = options_.drill.get()](metrics::Phase phase, core::Seconds time) {
     drill->slow_down(metrics::name(phase), time);
@@ -155,7 +155,7 @@ void Trainer::start_drill() {
   });
 }
 
-// Before anybody looks at them in this step.
+// Before any code reads them in this step.
 void Trainer::flip_bits() {
   for (const std::string& parameter : options_.drill->take_flips(state_.n_steps + 1)) learner_.flip_bit(parameter);
 }

@@ -13,7 +13,7 @@
 
 namespace lockstep::training {
 
-// With --resume auto the end is a checkpoint, too, so that a finished run is recognised.
+// With --resume auto the last state is also a checkpoint, so that a finished run is recognised.
 bool Trainer::saves_checkpoints() const noexcept { return saves_in_between() || options_.resume == "auto"; }
 
 bool Trainer::saves_in_between() const noexcept {
@@ -25,7 +25,7 @@ bool Trainer::is_save_due() const noexcept {
   return is_save_asked_ || (interval > 0 && state_.samples_seen / interval > saved_at_ / interval);
 }
 
-// Collective: when training is over, by itself or by a signal. Weights may fit where a checkpoint does not.
+// Collective: when training is over, normally or after a signal. Weights may fit where a checkpoint does not.
 void Trainer::save_last() {
   const bool is_stopped = ending_.status == RunStatus::stopped;
   const bool is_wanted = is_stopped || saves_checkpoints();
@@ -39,21 +39,21 @@ void Trainer::save_last() {
   if (is_wanted && !is_there) unsaved = save_now(!is_stopped && is_save_due());
   watchdog_.enter(runtime::Activity::save, time_for_disk());
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
-  learner_.use_mean_statistics();  // to the end: the digest is of them, too
+  learner_.use_mean_statistics();  // until the end, because the digest includes them
   const auto complaint = core::complaint_of(
       [this] { runtime::together(world_, [this] { world_.rank() == 0 ? save_weights() : void(); }); });
   if (!unsaved) unsaved = complaint;
   if (unsaved) fail_once({core::ExitCode::system, unsaved->problem()});
 }
 
-// Time for a disk, or for a distant file system, is not a stall: no rank makes progress while all wait for it.
+// Time for a disk, or for a remote file system, is not a stall, although no rank makes progress while all wait for it.
 core::Seconds Trainer::time_for_disk() const {
-  constexpr double slow = 25e6;  // bytes a second, of the run
+  constexpr double slow = 25e6;  // bytes per second, for the whole run
   return {std::ceil(static_cast<double>(learner_.checkpoint_bytes().value) / slow)};
 }
 
 Trainer::Saving Trainer::begin_save(bool is_due) {
-  saved_at_ = state_.samples_seen;  // the next is due as if this one were there
+  saved_at_ = state_.samples_seen;  // the next one is due as if this one existed
   is_save_asked_ = is_name_due_ = false;
   since_saved_.restart();
   return {.record = {.at = position(), .path = checkpoint_path(), .is_due = is_due},
@@ -61,7 +61,7 @@ Trainer::Saving Trainer::begin_save(bool is_due) {
           .watch = core::Timer{clock_}};
 }
 
-// Collective: it is complete.
+// Collective: the checkpoint is complete.
 void Trainer::end_save(Saving& saving) {
   const std::uint64_t n_sound = least_sound_steps();
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::save};
@@ -78,7 +78,7 @@ void Trainer::end_save(Saving& saving) {
   if (world_.rank() == 0) run_.tell(&Observer::saved, std::as_const(saving.record));
 }
 
-// Training pauses for `work`; what it throws is an error about checkpoints.
+// Pauses training for `work`; returns its error as one about checkpoints.
 std::optional<core::Error> Trainer::while_standing(Saving& saving, const std::function<void()>& work) {
   watchdog_.enter(runtime::Activity::save, time_for_disk());
   const core::Timer watch{clock_};
@@ -88,7 +88,7 @@ std::optional<core::Error> Trainer::while_standing(Saving& saving, const std::fu
   watchdog_.enter(runtime::Activity::training);
   saving.record.stall.value += watch.elapsed().value;
   if (!complaint) return std::nullopt;
-  // What is wrong with a name says itself how to mend that.
+  // An error about a name already says how to fix it.
   const bool is_named = complaint->code() == core::ExitCode::usage && !complaint->problem().fix.empty();
   return core::Error{
       core::ExitCode::system,
@@ -97,8 +97,8 @@ std::optional<core::Error> Trainer::while_standing(Saving& saving, const std::fu
                           is_named ? complaint->problem().fix : "free space, or name another folder with --run-dir")}};
 }
 
-// Collective: why there is no checkpoint, the same on all ranks; nothing if there is one. `is_due`: by the recipe's
-// interval.
+// Collective: returns why there is no checkpoint, the same on all ranks; nothing if there is one. `is_due`: by the
+// recipe's interval.
 std::optional<core::Error> Trainer::save_now(bool is_due) {
   Saving saving = begin_save(is_due);
   const std::string content = content_to_save(kept_state());
@@ -107,7 +107,7 @@ std::optional<core::Error> Trainer::save_now(bool is_due) {
   return complaint;
 }
 
-// Collective, while training goes on.
+// Collective, while training continues.
 void Trainer::save_in_between() {
   finish_save();
   if (fails_for_place()) return;
@@ -122,8 +122,8 @@ void Trainer::save_in_between() {
   if (run_.is_in_order()) finish_save();
 }
 
-// Collective, when all ranks know that none is busy writing, or all wait for it: a run is worth more than one of its
-// checkpoints.
+// Collective, when all ranks know that none is busy writing, or all wait for it. A failed save does not end the run,
+// which is worth more than one of its checkpoints.
 void Trainer::advance_save() {
   bool is_complete = false;
   const auto complaint = while_standing(*saving_, [&] { is_complete = saving_->writer->advance(); });
@@ -136,8 +136,8 @@ void Trainer::finish_save() {
   while (saving_) advance_save();
 }
 
-// Collective: whether the run has failed because its folder was renamed or removed. There is nowhere to save, and going
-// on would lose more.
+// Collective: whether the run has failed because its folder was renamed or removed. It cannot save any more, so
+// continuing would lose more.
 bool Trainer::fails_for_place() {
   const auto lost = core::complaint_of([this] { runtime::together(world_, [this] { run_.require_place(); }); });
   if (!lost) return false;
@@ -153,7 +153,7 @@ void Trainer::tell_unsaved(const Saving& saving, const core::Error& why) const {
                                   why.problem().what, "earlier checkpoints stay"));
 }
 
-// What a checkpoint keeps of the run, to resume from.
+// The state that a checkpoint stores, to resume from.
 RunState Trainer::kept_state() const {
   RunState kept = state_;
   if (is_epoch_over_) kept.begin_next_epoch();

@@ -37,31 +37,31 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* verify_flag = "--verify-resume";
-constexpr const char* at_the_end = "1000000000000000 samples";  // the only checkpoint of a training that is shorter
-constexpr std::uint64_t steps_unless_told = 100;  // where the command line names no length: of the usual steps, seconds
+constexpr const char* at_the_end = "1000000000000000 samples";  // a shorter training has only its last checkpoint
+constexpr std::uint64_t steps_unless_told = 100;  // if the command line gives no length: seconds, for usual steps
 
 /// One of the trainings that are compared.
 struct Version {
   std::string name{};
   std::string folder{};
   int n_ranks = 1;
-  std::string device{};  ///< "the host", or what a GPU of it is called
+  std::string device{};  ///< "the host", or the name of a GPU
   bool is_on_gpus = false;
-  std::uint64_t after_step = 0;    ///< it goes on after that; 0: it does not
+  std::uint64_t after_step = 0;    ///< it resumes after this step; 0: it does not
   std::uint64_t n_steps = 0;       ///< at its end
-  std::uint64_t samples_seen = 0;  ///< in these
+  std::uint64_t samples_seen = 0;  ///< in these steps
   std::string weights{};           ///< digests
   std::string losses{};
 };
 
-/// Unwinds to verify_resume(): nothing more is to be started, and why has been told.
+/// Unwinds to verify_resume(): nothing more is started, and the reason was reported.
 struct EarlyEnd {
   int exit_code;
 };
 
 std::string ranks_text(int n_ranks) { return fmt::format("{} rank{}", n_ranks, n_ranks == 1 ? "" : "s"); }
 
-/// Whether a checkpoint was written, as the run's log says.
+/// Whether the run's log reports a checkpoint.
 bool has_saved(const std::string& folder) {
   std::ifstream log{folder + "/log.jsonl"};
   for (std::string line; std::getline(log, line);)
@@ -107,7 +107,7 @@ void read_end(Version& version, const std::string& output) {
   }
 }
 
-/// In its own words, if it has some.
+/// Reports a failure in the job's own words, if it has some.
 [[noreturn]] void tell_failure(const Version& version, int code, const runtime::JobOutput& output) {
   const std::string what =
       fmt::format("{} on {}: failed with exit code {}", version.name, ranks_text(version.n_ranks), code);
@@ -123,7 +123,7 @@ void read_end(Version& version, const std::string& output) {
 class Verification {
  public:
   Verification(const VerifyRequest& request, runtime::JobRunner& jobs);
-  /// 0 or 1.
+  /// Returns 0 or 1.
   int run();
 
  private:
@@ -137,14 +137,14 @@ class Verification {
 
   const VerifyRequest& request_;
   runtime::JobRunner& jobs_;
-  runtime::DeviceKind device_;  ///< as it was asked for, then the one that the first training was on
+  runtime::DeviceKind device_;  ///< the requested one, then that of the first training
   bool is_shortened_;
-  std::uint64_t max_steps_;  ///< 0: as the recipe says
-  std::string kept_in_;      ///< if they differ
+  std::uint64_t max_steps_;  ///< 0: by the recipe
+  std::string kept_in_;      ///< the folder, if results differ
   core::PendingFolder folder_;
 };
 
-/// What the command line says about the recipe, but for what each version says itself.
+/// The command line's words about the recipe, without those that each version sets itself.
 std::vector<std::string> recipe_arguments(const RecipeWords& words, bool leaves_out_evaluation) {
   std::vector<std::string> arguments{"train", words.recipe};
   if (!words.numbers.empty()) arguments.push_back(words.numbers.front());  // the second one is save-every
@@ -167,7 +167,7 @@ bool names_length(const ResolvedRecipe& resolved) {
   });
 }
 
-/// Where the runs stay if they differ.
+/// Where runs stay if they differ.
 std::string place_of_runs(const RunOptions& options) {
   const std::string path = options.run_dir.empty() ? "verify-resume" : options.run_dir;
   if (fs::exists(fs::symlink_status(path)))
@@ -206,7 +206,7 @@ std::vector<std::string> Verification::arguments(const Version& version, std::ui
   return words;
 }
 
-/// Until its end, or that of the signal that is `due`.
+/// Trains until the end, or until the signal that `due` returns.
 void Verification::train(Version& version, const std::vector<std::string>& words, const std::function<int()>& due) {
   const core::Stopwatch watch;
   const runtime::JobOutput output{version.folder + ".out", version.folder + ".err"};
@@ -241,8 +241,8 @@ Version Verification::train_whole() {
   return whole;
 }
 
-/// By SIGTERM, once a checkpoint after half of the samples says that it is there. One that is through before the signal
-/// comes is trained again, for half as many steps.
+/// Interrupts by SIGTERM, once a checkpoint exists after half of the samples. If the training ends before the signal,
+/// trains again for half of the steps.
 Version Verification::interrupt(const Version& whole) {
   Version version = begin("interrupted", request_.n_ranks);
   const auto words_for = [&](std::uint64_t max_steps) {
@@ -269,11 +269,11 @@ Version Verification::resume(const Version& from, int n_ranks) {
 
 checkpoint::Checkpoint last_of(const Version& version) {
   const auto paths = checkpoint::find_checkpoints(version.folder);
-  core::require(!paths.empty(), "a training that saves does so at its end");
+  core::require(!paths.empty(), "a training that saves has saved at its end");
   return checkpoint::open_checkpoint(runtime::Communicator::alone(), paths.front());
 }
 
-/// The table, and what differs first. Whether all are equal.
+/// Prints the table, and the first difference. Returns whether all are equal.
 bool Verification::report(const Version& whole, const std::vector<Version>& resumed) {
   const core::Table table{{{.header = "training", .unit = "", .width = 13, .align = core::Align::left},
                            {.header = "ranks", .unit = "", .width = 5},
@@ -350,7 +350,7 @@ void require_deterministic(RecipeWords& words) {
 
 int verify_resume(const VerifyRequest& request, runtime::JobRunner& jobs) {
   check_ranks(request.resolved.recipe, request.n_ranks);
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves is an error of what is printed
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves causes an error in printing
   Verification verification{request, jobs};
   try {
     return verification.run();

@@ -1,6 +1,6 @@
-// lockstep train --verify-resume: whether a training that is interrupted and resumed ends as one that is not.
-// Invariant: each version is a job of its own, started as --nproc starts any; what they wrote is kept only where it
-// differs.
+// lockstep train --verify-resume: checks whether an interrupted and resumed training ends like an uninterrupted one.
+// Invariant: each version is a job of its own, started like --nproc starts any; their files are kept only if they
+// differ.
 // Used by `lockstep train`.
 #pragma once
 
@@ -20,14 +20,14 @@ struct VerifyRequest {
   bool verbose = false;
 };
 
-/// Makes the recipe deterministic, without which there is nothing to verify. Throws core::Error (usage) if `words` say
-/// otherwise.
+/// Makes the recipe deterministic, because otherwise there is nothing to verify. Throws core::Error (usage) if `words`
+/// contradict that.
 void require_deterministic(RecipeWords& words);
 
-/// Trains, as jobs one after another, without an interruption; until a signal in the middle; and on from there, by as
-/// many ranks and by another number. Prints what they end with. Exit code 0: the same bits; 1: not; 128 + a signal that
-/// asked for an end. If a job fails, it is told, and the exit code is 2 if that was its own, or 3. Throws core::Error
-/// (usage) if the run directory is there, or there is no middle.
+/// Trains, as jobs one after another: without an interruption; until a signal in the middle; and resumed from there, by
+/// as many ranks and by another number. Prints their results. Exit code 0: the same bits; 1: not; 128 + a signal that
+/// asked for an end. If a job fails, reports it, and returns 2 if that was the job's code, or 3. Throws core::Error
+/// (usage) if the run directory exists, or there is no middle.
 [[nodiscard]] int verify_resume(const VerifyRequest& request, runtime::JobRunner& jobs);
 
 }  // namespace lockstep::training

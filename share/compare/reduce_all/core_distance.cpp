@@ -1,5 +1,5 @@
-// How far apart two cores are: the round trip of a cache line between them, in ns, as the median of 11 short runs.
-// core_distance CPU CPU. On a virtual machine it changes whenever the host moves the cores, and with it every result.
+// The distance of two cores: the round trip of a cache line between them, in ns, as the median of 11 short runs.
+// core_distance CPU CPU. On a virtual machine it changes whenever the host moves the cores, and every result with it.
 #include <pthread.h>
 
 #include <algorithm>

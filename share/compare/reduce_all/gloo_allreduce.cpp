@@ -22,7 +22,7 @@ using Operation = std::function<void()>;
 
 class GlooPeer {
  public:
-  /// gloo's barrier leaves the ranks tens of microseconds apart: shorter samples would measure that.
+  /// gloo's barrier leaves the ranks tens of microseconds apart, which shorter samples would measure.
   static constexpr double block_below_s = 1e-3;
 
   explicit GlooPeer(const compare::Options& options)
@@ -72,7 +72,7 @@ class GlooPeer {
     }
   }
 
-  /// The options are made once: cheaper than what frameworks do, which make them for every call.
+  /// Makes the options once, which is cheaper than in frameworks, which make them for every call.
   [[nodiscard]] Operation plan_out_of_place(gloo::AllreduceOptions::Algorithm algorithm,
                                             const compare::FloatBuffer& input, compare::FloatBuffer& output) const {
     auto options = std::make_shared<gloo::AllreduceOptions>(data_);
@@ -83,7 +83,7 @@ class GlooPeer {
     return [options] { gloo::allreduce(*options); };
   }
 
-  /// Call after call sums the sums up to infinity, which costs an addition no more than any other number.
+  /// Repeated calls add sums up to infinity, which takes no longer to add than any other number.
   [[nodiscard]] Operation plan_in_place(compare::FloatBuffer& data) const {
     auto algorithm = std::make_shared<gloo::AllreduceRingChunked<float>>(data_, std::vector<float*>{data.data()},
                                                                          static_cast<int>(data.n_elements()));
@@ -91,7 +91,7 @@ class GlooPeer {
   }
 
   std::shared_ptr<gloo::Context> control_;  ///< barriers and results
-  std::shared_ptr<gloo::Context> data_;     ///< what is measured
+  std::shared_ptr<gloo::Context> data_;     ///< the measured calls
   std::string algorithm_;
   gloo::BarrierOptions barrier_;
 };

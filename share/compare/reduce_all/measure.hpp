@@ -1,6 +1,7 @@
-// How every peer is measured: one loop, written once, so that the contestants differ in nothing else.
+// How every peer is measured: one common loop, so that the contestants differ in nothing else.
 // Invariant: one sample = barrier, then `calls_per_sample` calls back to back; its time is the maximum over the ranks.
-// The ranks' cores are looked at before and after each size, as the host of a virtual machine may move them.
+// The distance of the ranks' cores is measured before and after each size, because the host of a virtual machine may
+// move them.
 // Used by plain_allreduce.cpp and gloo_allreduce.cpp.
 #pragma once
 
@@ -66,8 +67,8 @@ class FloatBuffer {
   std::size_t n_elements_;
 };
 
-/// Small integers, so that every order of summation gives the same float32. Distinct for every rank, and no rank's
-/// input equals the sum, so an output that still holds the input is seen to be wrong.
+/// Small integers, so that every order of summation gives the same float32. They differ between ranks, and no rank's
+/// input equals the sum, so an output that still holds the input is detected.
 inline float input_value(int rank, std::size_t i) { return static_cast<float>(static_cast<int>(i % 13) + 1 + rank); }
 
 inline float expected_value(int n_ranks, std::size_t i) {
@@ -105,7 +106,7 @@ double warm_up(Peer& peer, Operation& operation) {
   return longest_rank(n_calls) / static_cast<double>(n_calls);
 }
 
-/// A word of a line of its own, in memory of all ranks.
+/// A word on a line of its own, in memory of all ranks.
 struct alignas(128) Line {
   std::atomic<int> value{0};
 };
@@ -134,8 +135,8 @@ inline double round_trip_ns(Line& mine, const Line& other, bool leads) {
   return ns[n_runs / 2];
 }
 
-/// One line of JSON: median over the samples with its 95 % interval from order statistics (normal approximation). The
-/// distances are 0 where they are not known.
+/// One line of JSON: the median over the samples with its 95 % interval from order statistics (normal approximation).
+/// Distances are 0 if unknown.
 inline void print_row(std::size_t bytes, std::vector<double> samples_us, std::size_t n_calls, std::size_t wrong,
                       double distance_before_ns, double distance_after_ns) {
   std::sort(samples_us.begin(), samples_us.end());
@@ -154,7 +155,8 @@ inline void print_row(std::size_t bytes, std::vector<double> samples_us, std::si
   std::fflush(stdout);
 }
 
-/// All elements of one more call, on all ranks; in-place algorithms find their input in the output. Collective.
+/// Verifies all elements of one more call, on all ranks; in-place algorithms find their input in the output.
+/// Collective.
 template <class Peer, class Operation>
 std::size_t verify(Peer& peer, Operation& operation, const FloatBuffer& input, FloatBuffer& output) {
   std::copy_n(input.data(), input.n_elements(), output.data());
@@ -167,8 +169,8 @@ std::size_t verify(Peer& peer, Operation& operation, const FloatBuffer& input, F
 
 /// Collective: warms up, measures, verifies, and prints a row on rank 0. `Peer` has rank(), n_ranks(), barrier(),
 /// max_over_ranks(std::vector<double>&), plan(input, output), which returns the all-reduce as a callable,
-/// core_distance_ns(), 0 if it cannot tell, and block_below_s: shorter calls are timed several at once, so that clock and
-/// barrier do not count.
+/// core_distance_ns(), 0 if unknown, and block_below_s: several shorter calls are timed at once, so that clock and
+/// barrier do not matter.
 template <class Peer>
 void measure(Peer& peer, std::size_t bytes, double seconds) {
   const FloatBuffer input(bytes / sizeof(float));

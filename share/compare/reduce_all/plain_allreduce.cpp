@@ -1,5 +1,5 @@
-// The plainest benchmark of MPI_Allreduce: what Lockstep's own overhead and every MPI library are measured with.
-// plain_allreduce --bytes 8,16,... --seconds-per-size S; rank 0 prints one line of JSON per size.
+// The plainest benchmark of MPI_Allreduce: it measures Lockstep's own overhead, and every MPI library. plain_allreduce
+// --bytes 8,16,... --seconds-per-size S; rank 0 prints one line of JSON per size.
 #include <mpi.h>
 
 #include <new>
@@ -19,7 +19,7 @@ class MpiPeer {
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node);
     int n_on_node = 0;
     MPI_Comm_size(node, &n_on_node);
-    if (n_on_node < n_ranks_) return;  // how far other nodes are is no matter of cores
+    if (n_on_node < n_ranks_) return;  // the distance to other nodes does not depend on cores
     void* mine = nullptr;
     MPI_Win_allocate_shared(sizeof(compare::Line), 1, MPI_INFO_NULL, node, static_cast<void*>(&mine), &window_);
     new (mine) compare::Line;
@@ -32,11 +32,11 @@ class MpiPeer {
   void max_over_ranks(std::vector<double>& values) const {
     MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   }
-  /// Of neighbouring ranks, the longest.
+  /// The longest distance between neighbouring ranks.
   [[nodiscard]] double core_distance_ns() const {
     if (window_ == MPI_WIN_NULL) return 0;
     std::vector<double> longest_ns{0};
-    for (const int first : {0, 1}) {  // pairs that have no rank in common at the same time
+    for (const int first : {0, 1}) {  // pairs without a common rank, at the same time
       const bool leads = rank_ % 2 == first && rank_ + 1 < n_ranks_;
       const bool follows = rank_ % 2 != first && rank_ > 0;
       barrier();

@@ -64,11 +64,11 @@ namespace staged {
 std::unique_ptr<DeviceGroup> make(const Algorithm& row, Transport& transport);
 }  // namespace staged
 
-/// By nccl_cuda.cpp or no_nccl.cpp.
+/// In nccl_cuda.cpp or no_nccl.cpp.
 namespace nccl {
 std::unique_ptr<DeviceGroup> make(const Algorithm& row, Transport& transport);
 std::optional<std::string> why_not(const Call& call, const Transport& transport);
-/// For switches that reduce, and for those of several nodes.
+/// For switches that reduce, and for those between nodes.
 std::optional<std::string> why_not_by_switches(const Call& call, const Transport& transport);
 std::optional<std::string> why_not_by_switches_of_a_node(const Call& call, const Transport& transport);
 std::optional<std::string> why_not_by_trees_of_switches(const Call& call, const Transport& transport);

@@ -11,7 +11,7 @@
 
 namespace lockstep::comm {
 
-/// Of the first 2*extra ranks the even ones step aside; the others are numbered 0 ... n_active-1 (a power of two).
+/// The even ranks of the first 2*extra step aside; the others are numbered 0 ... n_active-1 (a power of two).
 struct PowerOfTwoFold {
   explicit PowerOfTwoFold(const Setting& s) : PowerOfTwoFold{s.n_ranks, s.rank} {}
   PowerOfTwoFold(int n_ranks, int rank)
@@ -44,7 +44,7 @@ inline void step_aside(Schedule& schedule, const Setting& setting) {
   schedule.wait(recv_slot);
 }
 
-/// Combines the vector of the rank before; afterwards the running result is in the output.
+/// Combines the previous rank's vector; afterwards the running result is in the output.
 inline void take_in(Schedule& schedule, const Setting& setting, Region landing) {
   schedule.recv(recv_slot, setting.rank - 1, landing);
   schedule.wait(recv_slot);

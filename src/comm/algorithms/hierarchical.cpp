@@ -1,6 +1,6 @@
-// Hierarchical: the ranks of a node reduce-scatter through shared memory, the owners of the same slice on all nodes
-// all-reduce it at the same time as the owners of other slices do theirs, and the node gathers through shared memory.
-// So every rank (or NIC) of a node carries its share of the traffic between nodes (Bayatpour et al., SC'17).
+// Hierarchical: the ranks of a node reduce-scatter through shared memory. Then the owners of the same slice on all
+// nodes all-reduce it, all slices at the same time, and the node gathers through shared memory. So every rank (or NIC)
+// of a node carries its share of the traffic between nodes (Bayatpour et al., SC'17).
 #include <algorithm>
 #include <vector>
 
@@ -23,7 +23,7 @@ std::size_t piece_bytes(std::span<const int> nodes) {
 
 /// How the owners of a slice on different nodes process a piece of it.
 Call piece_call(const Call& call, std::size_t n_elements) {
-  // An average is divided once, by all ranks, after the sum over all nodes.
+  // Ranks divide an average once, after the sum over all nodes.
   return {Collective::all_reduce, call.dtype, call.op == ReduceOp::avg ? ReduceOp::sum : call.op, n_elements};
 }
 

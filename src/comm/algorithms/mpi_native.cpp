@@ -42,7 +42,7 @@ MPI_Datatype datatype(DType dtype) {
     case DType::int64: return MPI_INT64_T;
     case DType::uint64: return MPI_UINT64_T;
     case DType::float16:
-    case DType::bfloat16: return MPI_UINT16_T;  // MPI 3.1 has no 16-bit floats: their bits, with an operation of ours
+    case DType::bfloat16: return MPI_UINT16_T;  // MPI 3.1 has no 16-bit floats: our operation works on their bits
     case DType::float32: return MPI_FLOAT;
     case DType::float64: break;
   }
@@ -156,7 +156,7 @@ class MpiPlan final : public Plan {
       case Collective::all_gather: return input_ == output_ + in_bytes(parts_[rank()].offset);
       case Collective::reduce_scatter: break;
     }
-    return false;  // reduce_scatter's own "in place" puts the result first; ours leaves it in its place: see run_blocking()
+    return false;  // reduce_scatter's own "in place" moves the result to the front; ours leaves it: see run_blocking()
   }
 
   void run_blocking() {
@@ -247,7 +247,7 @@ class MpiPlan final : public Plan {
   std::vector<std::byte> scratch_;
   bool uses_scratch_ = false;
   const std::byte* input_ = nullptr;
-  const void* source_ = nullptr;  ///< the input, or MPI's way of saying that it lies in the output
+  const void* source_ = nullptr;  ///< the input, or MPI's value for "it is in the output"
   std::byte* output_ = nullptr;
   bool is_countable_ = call_.n_elements <= largest_count;
   bool has_epilogue_ = call_.op == ReduceOp::avg || call_.collective == Collective::reduce_scatter;
@@ -261,7 +261,7 @@ class MpiPlan final : public Plan {
 
 std::unique_ptr<Plan> make(Transport& transport, const Call& call) {
   const runtime::MpiCommunicator* communicator = transport.communicator().mpi();
-  core::require(communicator != nullptr, "algorithm mpi runs over MPI processes");
+  core::require(communicator != nullptr, "algorithm mpi runs on MPI processes");
   return std::make_unique<MpiPlan>(*communicator, call);
 }
 

@@ -14,13 +14,13 @@ class MpiDevicePlan final : public DevicePlan {
   MpiDevicePlan(Transport& transport, const Call& call)
       : n_bytes_{call.bytes().value}, plan_{mpi_native::make(transport, call)} {}
 
-  // Only the library uses the addresses.
+  // Only the library dereferences these addresses.
   void bind(runtime::DeviceSpan<const std::byte> input, runtime::DeviceSpan<std::byte> output) override {
-    core::require(input.size() == n_bytes_ && output.size() == n_bytes_, "buffers are of the call's sizes");
+    core::require(input.size() == n_bytes_ && output.size() == n_bytes_, "buffers have the call's sizes");
     plan_->bind({input.data(), input.size()}, {output.data(), output.size()});
   }
   void start(runtime::Stream& stream) override { is_ready_ = stream.is_done() ? runtime::Event{} : stream.mark(); }
-  // The library knows no stream: it starts when the input is complete, and is done when it returns.
+  // The library knows no streams: it starts when the input is complete, and returns when the result is.
   void finish(runtime::Stream& /*stream*/) override {
     is_ready_.wait();
     plan_->run();
@@ -50,7 +50,7 @@ class MpiGroup final : public DeviceGroup {
   }
 
  private:
-  // Before anybody relies on it: sums one number of each rank in device memory.
+  // Tests the library's claim before anything relies on it: sums one number of each rank in device memory.
   void prove() {
     const std::size_t n_ranks = static_cast<std::size_t>(transport_.n_ranks());
     const runtime::Buffer here{core::Bytes{sizeof(std::uint32_t)}, runtime::Memory::pinned};

@@ -13,7 +13,7 @@
 
 namespace lockstep::comm::nccl {
 
-/// Enqueues `caller.call(cudaStream_t)`, which only reads and writes those spans; the caller must outlive it.
+/// Enqueues `caller.call(cudaStream_t)`, which reads and writes only those spans; the caller must outlive it.
 template <class Caller>
 void enqueue(runtime::Stream& stream, std::string_view name, const runtime::kernel::Region& read,
              const runtime::kernel::Region& write, const Caller& caller) {

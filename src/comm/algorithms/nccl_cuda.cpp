@@ -87,7 +87,7 @@ struct Variant {
   std::string protocol;
 };
 
-/// The environment in which such a row makes its communicators, while it lives.
+/// Sets, while it lives, the environment in which such a row makes its communicators.
 class AsNamed {
  public:
   explicit AsNamed(std::string_view name) : variant_{name} {}
@@ -97,15 +97,15 @@ class AsNamed {
   Variable algorithm_{"NCCL_ALGO", variant_.algorithm}, protocol_{"NCCL_PROTO", variant_.protocol};
 };
 
-// Collective: the bytes of all ranks as one.
+// Collective: combines the bytes of all ranks.
 void combine(Transport& transport, ReduceOp op, std::span<std::byte> bytes) {
   const auto plan = make_plan(transport, {.dtype = core::DType::uint8, .op = op, .n_elements = bytes.size()});
   plan->bind(bytes, bytes);
   plan->run();
 }
 
-// Rank 0's identifier for all ranks, by the maximum: the others pass zeros. Also whether it could be made, because
-// otherwise no rank may wait for the others.
+// All ranks get rank 0's identifier by the maximum, because the others pass zeros. Ranks also agree on whether it could
+// be made, because otherwise no rank may wait for the others.
 ncclUniqueId agree_on_id(Transport& transport) {
   struct {
     ncclUniqueId id{};
@@ -117,7 +117,7 @@ ncclUniqueId agree_on_id(Transport& transport) {
   return first.id;
 }
 
-// Collective.
+// Collective: true if `is_so` on all ranks.
 bool is_so_for_all(Transport& transport, bool is_so) {
   std::byte answer{is_so};
   combine(transport, ReduceOp::min, {&answer, 1});
@@ -128,7 +128,7 @@ class NcclRegistered final : public Registered {
  public:
   NcclRegistered(nccl::Link& comm, runtime::DeviceSpan<std::byte> memory, Registration how)
       : comm_{comm}, how_{how}, handle_{nccl::register_memory(comm.get(), memory, how)} {}
-  // A communicator knows no memory any more once it has ended.
+  // A communicator that has ended has no registered memory.
   ~NcclRegistered() override {
     if (comm_ && is_known()) nccl::deregister(comm_.get(), handle_, how_);
     if (!comm_) comm_.end();
@@ -155,7 +155,7 @@ class NcclPlan final : public DevicePlan {
   void bind(runtime::DeviceSpan<const std::byte> input, runtime::DeviceSpan<std::byte> output) override {
     core::require(input.size() == call_.input_elements(rank_, n_ranks_) * call_.element_size() &&
                       output.size() == call_.output_elements(rank_, n_ranks_) * call_.element_size(),
-                  "buffers are of the call's sizes");
+                  "buffers have the call's sizes");
     input_ = input;
     output_ = output;
   }
@@ -196,7 +196,7 @@ class NcclPlan final : public DevicePlan {
  private:
   [[nodiscard]] core::Slice part(int rank) const { return call_.part(rank, n_ranks_); }
 
-  // NCCL's own collectives support equal parts only: so one for each part, all at once.
+  // NCCL's own collectives support equal parts only, so one collective per part is started, all at once.
   template <class OfPart>
   ncclResult_t for_each_part(OfPart of_part) const {
     ncclResult_t result = ncclGroupStart();
@@ -237,7 +237,7 @@ class NcclGroup final : public DeviceGroup {
   [[nodiscard]] std::string_view name() const noexcept override { return row_.name; }
   [[nodiscard]] bool only_enqueues() const noexcept override { return true; }
   [[nodiscard]] std::unique_ptr<DevicePlan> make_plan(const Call& call) override {
-    // The row by switches has been checked by whoever asks for it.
+    // The requester has already checked the row by switches.
     if (const auto why_not = obstacle(row_, call, transport_, Devices::switched))
       core::fail_usage(
           {.what = fmt::format("algorithm {} {}", row_.name, *why_not), .where = "", .expected = "", .fix = ""});
@@ -299,7 +299,7 @@ class NcclGroup final : public DeviceGroup {
   Transport& transport_;
   nccl::Link comm_;
   Connection connection_{};
-  /// Of the calls that are started, which other ranks wait for; that of all parts.
+  /// The stream of started calls, which other ranks wait for; split groups share it.
   std::shared_ptr<runtime::Stream> stream_ = std::make_shared<runtime::Stream>(runtime::Priority::first);
 };
 
@@ -309,8 +309,8 @@ std::unique_ptr<DeviceGroup> nccl::make(const Algorithm& row, Transport& transpo
   return std::make_unique<NcclGroup>(row, transport);
 }
 
-// Its averages of floats are sums of products with 1/P, which equals the quotient only for powers of two; for integers
-// its rounding is not documented.
+// NCCL averages floats as sums of products with 1/P, which equal the quotient only for powers of two. For integers its
+// rounding is not documented.
 std::optional<std::string> nccl::why_not(const Call& call, const Transport& transport) {
   if (!type_of(call.dtype)) return fmt::format("does not support {}", core::name(call.dtype));
   const bool is_power = std::has_single_bit(static_cast<unsigned>(transport.n_ranks()));
@@ -319,7 +319,7 @@ std::optional<std::string> nccl::why_not(const Call& call, const Transport& tran
   return std::nullopt;
 }
 
-// The rule of NCCL (ncclNvlsInit), which otherwise uses another algorithm or gives up. How many GPUs of several hosts
+// NCCL's own rule (ncclNvlsInit), without which it uses another algorithm or gives up. How many GPUs of several hosts
 // its switches connect is not known here.
 std::optional<std::string> nccl::why_not_by_switches(const Call& call, const Transport& transport) {
   if (call.op != ReduceOp::sum) return "supports only sum";
@@ -335,7 +335,7 @@ std::optional<std::string> nccl::why_not_by_switches(const Call& call, const Tra
   return why_not(call, transport);
 }
 
-// Between nodes the network must reduce, too; NCCL uses that only if it is enabled.
+// Between nodes the network must reduce, too; NCCL uses that only if the user enables it.
 std::optional<std::string> nccl::why_not_by_switches_of_a_node(const Call& call, const Transport& transport) {
   const char* const sharp = std::getenv("NCCL_COLLNET_ENABLE");
   if (transport.n_real_nodes() > 1 && (sharp == nullptr || std::string_view{sharp} != "1"))

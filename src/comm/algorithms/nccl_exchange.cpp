@@ -13,7 +13,7 @@ class NcclExchange final : public DevicePlan {
       : comm_{comm}, rank_{rank}, n_ranks_{n_ranks}, n_bytes_{bytes.value}, n_neighbours_{n_neighbours} {}
 
   void bind(runtime::DeviceSpan<const std::byte> sent, runtime::DeviceSpan<std::byte> received) override {
-    core::require(sent.size() == n_bytes_ && received.size() == n_bytes_, "buffers are of the exchange's size");
+    core::require(sent.size() == n_bytes_ && received.size() == n_bytes_, "buffers have the exchange's size");
     sent_ = sent;
     received_ = received;
   }
@@ -54,7 +54,7 @@ class NcclExchange final : public DevicePlan {
 
 std::unique_ptr<DevicePlan> nccl::make_exchange(Link& comm, int rank, int n_ranks, core::Bytes bytes,
                                                 int n_neighbours) {
-  core::require(n_neighbours >= 1 && n_neighbours < n_ranks, "neighbours are others");
+  core::require(n_neighbours >= 1 && n_neighbours < n_ranks, "a rank has at least one neighbour and is not its own");
   return std::make_unique<NcclExchange>(comm, rank, n_ranks, bytes, n_neighbours);
 }
 

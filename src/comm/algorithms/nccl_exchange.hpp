@@ -1,5 +1,5 @@
-// All ranks at once send to and receive from others: the load that the links between their GPUs carry.
-// Invariant: everything that a rank sends and receives is one group, whose calls do not wait for each other.
+// All ranks at once send to and receive from others, which loads the links between their GPUs.
+// Invariant: all sends and receives of a rank are one group, whose calls do not wait for each other.
 // Used by nccl_cuda.cpp; includes NCCL's header, as only files for NCCL do.
 #pragma once
 

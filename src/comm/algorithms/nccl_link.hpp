@@ -1,6 +1,5 @@
 // A communicator of NCCL, and its end.
-// Invariant: after an error neither it nor any other of its family is usable, and nobody waits for their unfinished
-// calls.
+// Invariant: after an error, no communicator of its family is usable, and no rank waits for their unfinished calls.
 // Used by nccl_cuda.cpp; includes NCCL's header, as only files for NCCL do.
 #pragma once
 
@@ -34,7 +33,7 @@ class Link {
  public:
   using Family = std::shared_ptr<std::vector<Link*>>;
 
-  /// In the family() of another, or in a new one.
+  /// Joins the family() of another link, or a new one.
   explicit Link(Family family = std::make_shared<std::vector<Link*>>()) : family_{std::move(family)} {
     family_->push_back(this);
   }
@@ -48,8 +47,8 @@ class Link {
   void connect(ncclComm_t raw) { comm_ = Communicator{raw}; }
 
   /// Throws core::Error (system) unless the result is a success. The family has then ended, because its kernels may
-  /// never end by themselves, and freeing memory waits for them. It is ended in other threads: NCCL waits in turn for
-  /// recordings with its calls, which are freed on the way out, too.
+  /// never finish, and freeing memory waits for them. Other threads end it: NCCL in turn waits for recordings of its
+  /// calls, which are freed while the error propagates.
   void check(ncclResult_t result, std::string_view what) {
     try {
       nccl::check(result, comm_.get(), what);
@@ -59,7 +58,7 @@ class Link {
     }
   }
 
-  /// Likewise for errors that NCCL has noticed by itself in any communicator of the family.
+  /// The same for errors that NCCL has noticed by itself in any communicator of the family.
   void check_noticed() {
     for (Link* const one : *family_) {
       if (!*one) continue;
@@ -69,7 +68,7 @@ class Link {
     }
   }
 
-  /// Returns when it has, after an error; recordings are gone by then.
+  /// Returns when the communicator has ended, after an error; recordings are gone by then.
   void end() noexcept {
     if (ending_.joinable()) ending_.join();
   }

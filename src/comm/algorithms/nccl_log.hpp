@@ -11,7 +11,7 @@
 
 namespace lockstep::comm::nccl {
 
-/// The last statement about that in a log.
+/// The last statement about connections in a log.
 [[nodiscard]] Connection read_connection(std::string_view log);
 
 /// A log in memory, for as long as NCCL may write to it, which is until the end of the process.

@@ -1,5 +1,5 @@
-// Memory from ncclMemAlloc, which other GPUs and switches can map. NCCL reports what it cannot do by a null handle:
-// windows need GPUs that all reach one another, and its environment switches off either kind.
+// Memory from ncclMemAlloc, which other GPUs and switches can map. NCCL returns a null handle for what it cannot do:
+// windows need GPUs that all reach one another, and environment variables disable each kind.
 #include "comm/algorithms/nccl_registration.hpp"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 namespace lockstep::comm {
 namespace {
 
-// Windows exist since 2.27, but before 2.28.7 some results in them were wrong.
+// Windows exist since 2.27, but some of their results were wrong before 2.28.7.
 constexpr int oldest_for(Registration how) {
   return how == Registration::symmetric ? NCCL_VERSION(2, 28, 7) : NCCL_VERSION(2, 19, 0);
 }
@@ -65,7 +65,7 @@ void* nccl::register_memory([[maybe_unused]] ncclComm_t comm, [[maybe_unused]] r
     ncclWindow_t window = nullptr;
     check(ncclCommWindowRegister(comm, memory.data(), memory.size(), &window, NCCL_WIN_COLL_SYMMETRIC), comm,
           "making a window");
-    // Without windows 2.28 silently registers locally: its handle is then the local one.
+    // Without support for windows, 2.28 silently registers locally: its handle is then the local one.
     void* local = nullptr;
     check(ncclCommRegister(comm, memory.data(), memory.size(), &local), comm, "registering memory");
     if (local != nullptr) check(ncclCommDeregister(comm, local), comm, "registering memory");
@@ -81,7 +81,7 @@ void* nccl::register_memory([[maybe_unused]] ncclComm_t comm, [[maybe_unused]] r
     return handle;
   }
 #endif
-  core::require(how == Registration::none, "there is no registration_obstacle()");
+  core::require(how == Registration::none, "registration is requested only without a registration_obstacle()");
   return nullptr;
 }
 

@@ -1,12 +1,12 @@
-// Rabenseifner: recursive halving (each round exchanges half of what is left and adds), then recursive doubling hands
-// the finished parts back. As little traffic as the ring in logarithmically many rounds (Rabenseifner 2004).
+// Rabenseifner: recursive halving (each round exchanges and adds half of the rest), then recursive doubling returns the
+// finished parts. As little traffic as the ring, in logarithmically many rounds (Rabenseifner 2004).
 #include "comm/algorithms/algorithms.hpp"
 #include "comm/algorithms/fold.hpp"
 
 namespace lockstep::comm::rabenseifner {
 namespace {
 
-/// The parts first ... last-1 of the vector cut into as many parts as there are active ranks.
+/// Parts first ... last-1 of the vector, which is cut into as many parts as there are active ranks.
 struct Window {
   int first;
   int last;
@@ -63,7 +63,7 @@ Schedule all_reduce(const Setting& setting) {
     schedule.recv(recv_slot, fold.rank_of(peer), received);
     schedule.send(send_slot, fold.rank_of(peer), at(running, halves.given));
     schedule.wait(recv_slot);
-    // Lower ranks first: the same bits wherever a part is added up.
+    // Lower ranks first, so a part has the same bits wherever it is added up.
     if (peer < fold.active_rank)
       schedule.combine(at(Operand::output, halves.kept), received, at(running, halves.kept));
     else
@@ -90,7 +90,7 @@ Cost cost(const Call& call, std::span<const int> nodes) {
   const std::uint64_t size = call.bytes().value;
   const auto active = static_cast<std::uint64_t>(fold.n_active);
   const auto extra = static_cast<std::uint64_t>(fold.extra);
-  // Every rank keeps a part, so its messages exist only where the parts are not empty: window by window.
+  // Every rank keeps a part, so its messages exist only if parts are not empty: counts window by window.
   std::uint64_t messages = 2 * extra;
   for (int distance = 1; distance < fold.n_active; distance *= 2) {
     for (int rank = 0; rank < fold.n_active; ++rank) {

@@ -1,5 +1,5 @@
-// Recursive doubling: in round k ranks 2^k apart exchange whole vectors and add. The fewest rounds of all, so for short
-// vectors (Thakur, Rabenseifner & Gropp 2005, section 4.4).
+// Recursive doubling: in round k ranks 2^k apart exchange whole vectors and add. It has the fewest rounds, so it is for
+// short vectors (Thakur, Rabenseifner & Gropp 2005, section 4.4).
 #include "comm/algorithms/algorithms.hpp"
 #include "comm/algorithms/fold.hpp"
 

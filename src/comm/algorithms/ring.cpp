@@ -1,6 +1,6 @@
-// Ring: every rank talks to its right neighbour only. P-1 steps add up the parts on their way round (reduce-scatter),
-// P-1 more hand the finished parts on (all-gather). Bandwidth-optimal (Patarasuk & Yuan 2009). Parts are cut into
-// segments so that adding one segment overlaps the transfer of the next.
+// Ring: every rank sends to its right neighbour only. P-1 steps add up the parts on their way round (reduce-scatter),
+// P-1 more pass the finished parts on (all-gather). Bandwidth-optimal (Patarasuk & Yuan 2009). Parts are cut into
+// segments, so that adding one segment overlaps the transfer of the next.
 #include <algorithm>
 
 #include "comm/algorithms/algorithms.hpp"
@@ -14,7 +14,7 @@ constexpr std::size_t segment_bytes = 128 * 1024;
 constexpr int recv_slot = 0;  // and 1: two receives in flight
 constexpr int send_slot = 2;  // and 3
 
-/// The ring as one rank sees it.
+/// One rank's view of the ring.
 struct View {
   explicit View(const Setting& s)
       : setting{s},
@@ -30,7 +30,7 @@ struct View {
   [[nodiscard]] core::Slice item(std::size_t i, std::size_t lead) const {
     return core::partition(part(lead + i / n_segments), n_segments, i % n_segments);
   }
-  /// Of any part.
+  /// The length of the longest segment of any part.
   [[nodiscard]] std::size_t longest_item() const { return core::partition(setting.part(0), n_segments, 0).count; }
   [[nodiscard]] int left() const { return (setting.rank + setting.n_ranks - 1) % setting.n_ranks; }
   [[nodiscard]] int right() const { return (setting.rank + 1) % setting.n_ranks; }
@@ -46,7 +46,7 @@ void wait_all(Schedule& schedule) {
   for (const int s : {recv_slot, recv_slot + 1, send_slot, send_slot + 1}) schedule.wait(s);
 }
 
-/// Adds up the parts; this rank's finished part goes to `result`. `partial(i)` is where item i waits to be sent on.
+/// Adds up the parts; this rank's finished part goes to `result`. `partial(i)` is where item i waits to be sent.
 template <class Partial>
 void reduce_phase(Schedule& schedule, const View& ring, Region result, Partial partial) {
   const std::size_t longest = ring.longest_item();
@@ -71,7 +71,7 @@ void reduce_phase(Schedule& schedule, const View& ring, Region result, Partial p
   wait_all(schedule);
 }
 
-/// Hands the finished parts round; this rank's own is in place in the output.
+/// Passes the finished parts round; this rank's own is already in the output.
 void gather_phase(Schedule& schedule, const View& ring) {
   const auto arrival = [&](std::size_t i) { return Region{Operand::output, ring.item(i, 1)}; };
   if (ring.n_items > 0) schedule.recv(slot(recv_slot, 0), ring.left(), arrival(0));
@@ -102,7 +102,7 @@ Schedule reduce_scatter(const Setting& setting) {
   Schedule schedule;
   const Region own{Operand::output, {0, setting.part(setting.rank).count}};
   const View ring{setting};
-  // Item i is sent on n_segments items later, when item i + n_segments + 1 has not been written yet.
+  // Item i is sent n_segments items later, before item i + n_segments + 1 is written.
   const std::size_t longest = ring.longest_item();
   const std::size_t n_waiting = ring.n_segments + 2;
   const Region waiting = schedule.scratch(n_waiting * longest);

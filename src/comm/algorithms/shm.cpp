@@ -10,9 +10,9 @@
 namespace lockstep::comm::shm {
 namespace {
 
-// Up to this size reading from the others costs less than a second synchronisation. Measured with 2 ranks only (near
-// cores, 32 KiB: 4.4 us flat, 5.1 us sliced; 64 KiB: 7.7 us flat, 5.4 us sliced); for more ranks the total of bytes
-// read is assumed to count.
+// Up to this size, reading from the others costs less than a second synchronisation. Measured with 2 ranks only (near
+// cores, 32 KiB: 4.4 us flat, 5.1 us sliced; 64 KiB: 7.7 us flat, 5.4 us sliced). For more ranks we assume that the
+// total of bytes read matters.
 constexpr std::size_t largest_flat_reading = 32 * 1024;
 
 // 256 KiB to 512 KiB are best from 256 KiB to 64 MiB with 2 ranks; 1 MiB is 15 % slower once vectors leave the caches.
@@ -47,8 +47,8 @@ std::vector<int> split_large(const std::vector<int>& groups) {
   return renumber(labels);
 }
 
-/// The ranks of one last-level cache, else of one socket, else all, in groups of at least two ranks; empty if that is
-/// one group.
+/// Groups the ranks of one last-level cache, else of one socket, else all, with at least two ranks per group; empty if
+/// that is one group.
 std::vector<int> find_groups(const Transport& transport) {
   for (int Seat::*const level : {&Seat::cache, &Seat::socket}) {
     std::vector<int> labels;
@@ -61,7 +61,7 @@ std::vector<int> find_groups(const Transport& transport) {
   return split_large(std::vector<int>(static_cast<std::size_t>(transport.n_ranks())));
 }
 
-/// All ranks with all.
+/// All ranks exchange with all.
 std::unique_ptr<Plan> make_together(Transport& transport, const Call& call, int divisor) {
   const auto n_ranks = static_cast<std::size_t>(transport.n_ranks());
   if ((n_ranks - 1) * call.bytes().value <= largest_flat_reading) return make_flat_plan(transport, call);
@@ -73,7 +73,7 @@ std::unique_ptr<Plan> make_together(Transport& transport, const Call& call, int 
       {.n_owners = transport.n_ranks(), .divisor = divisor, .piece_bytes = piece, .finish_across = {}});
 }
 
-/// In groups of one last-level cache, and across these in groups of one socket.
+/// Groups ranks by last-level cache, and these groups by socket.
 std::unique_ptr<Plan> make_in_groups(Transport& transport, const Call& call, std::span<const int> groups, int divisor) {
   const std::vector<int> sizes = group_sizes(groups);
   const auto n_group = static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));

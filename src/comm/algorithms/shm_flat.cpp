@@ -1,4 +1,4 @@
-// Flat exchange through shared memory, for short vectors: one message line per rank, everybody reads all.
+// Flat exchange through shared memory, for short vectors: one message line per rank, and every rank reads all.
 #include <utility>
 #include <vector>
 
@@ -66,9 +66,8 @@ class FlatPlan final : public Plan {
     wait();
   }
 
-  // A mailbox is written again at least two calls later. A rank gets there only after it has seen the flags of the call
-  // between, which its peers set only after they had read this one: so two mailboxes are enough and no rank waits at
-  // the end.
+  // A mailbox is written again at least two calls later. By then the rank has seen the flags of the call between, which
+  // its peers set only after they had read this one. So two mailboxes are enough, and no rank waits at the end.
   void begin() override {
     ++n_calls_;
     const Mailbox& mine = mailboxes()[rank_];
@@ -102,7 +101,7 @@ class FlatPlan final : public Plan {
     return readers_.reached(rank, mailboxes()[rank].flag(), n_calls_);
   }
 
-  /// All payloads are there; once more is harmless.
+  /// Completes the call once all payloads are there; a second call is harmless.
   void complete() {
     if (next_peer_ > n_ranks_) return;
     next_peer_ = n_ranks_ + 1;
@@ -146,7 +145,7 @@ class FlatPlan final : public Plan {
   std::span<const std::byte> input_;
   std::span<std::byte> output_;
   std::uint64_t n_calls_ = 0;
-  std::size_t next_peer_ = 1;  ///< distance of the next peer to look at
+  std::size_t next_peer_ = 1;  ///< distance of the next peer to check
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Groups: the ranks of a group reduce-scatter through memory they share, the owners of the same slice in all groups
-// all-reduce it at the same time as the owners of other slices do theirs, and the groups gather through shared memory.
+// Groups: the ranks of a group reduce-scatter through shared memory. Then the owners of the same slice in all groups
+// all-reduce it, all slices at the same time, and the groups gather through shared memory.
 #include <algorithm>
 #include <utility>
 #include <vector>

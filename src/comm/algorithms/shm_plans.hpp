@@ -18,7 +18,7 @@
 
 namespace lockstep::comm {
 
-/// How ranks write what others read; only speed and memory depend on it. `cached`: with plain stores, to two places in
+/// How ranks write data for others; only speed and memory depend on it. `cached`: by plain stores, to two places in
 /// turn.
 enum class Writing : std::uint8_t { measured, cached, streaming };
 
@@ -27,16 +27,16 @@ enum class Writing : std::uint8_t { measured, cached, streaming };
 [[nodiscard]] std::unique_ptr<Plan> make_flat_plan(Transport& node, const Call& call,
                                                    Writing writing = Writing::measured);
 
-/// How a vector is worked on in slices.
+/// How a vector is divided into slices.
 struct Slicing {
-  /// The first ranks of the node, this many, each own a slice; all of them for reduce_scatter and all_gather.
+  /// The first `n_owners` ranks of the node each own a slice; all ranks do for reduce_scatter and all_gather.
   int n_owners = 1;
-  /// What the finished sum is divided by.
+  /// The divisor of the finished sum.
   int divisor = 1;
   /// A slice is processed in pieces of at most this many bytes; the same on all nodes that work together.
   std::size_t piece_bytes = 256 * 1024;
-  /// Set if the owner's sum is only this node's share: makes a plan that finishes `n_elements` of it in place, with
-  /// other nodes.
+  /// Set if the owner's sum is only this node's share: makes a plan that finishes `n_elements` of it in place, together
+  /// with other nodes.
   std::function<std::unique_ptr<Plan>(std::size_t n_elements)> finish_across;
   Writing writing = Writing::measured;
 };
@@ -45,12 +45,12 @@ struct Slicing {
 /// groups.
 using FinishAcross = std::function<std::unique_ptr<Plan>(Transport& across, std::size_t n_elements)>;
 
-/// Collective: all_reduce in groups of ranks with equal labels: sliced in each group, and each slice is finished among
-/// its owners in all groups. `slicing` without owners, as many as the smallest group has ranks, and without a finish.
+/// Collective: all_reduce in groups of ranks with equal labels: sliced in each group, and the owners of a slice in all
+/// groups finish it. `slicing` has no owners (there are as many as ranks in the smallest group) and no finish.
 [[nodiscard]] std::unique_ptr<Plan> make_grouped_plan(Transport& world, const Call& call, std::span<const int> groups,
                                                       Slicing slicing, FinishAcross finish);
 
-/// Ranks per group; labels are numbers from 0 without gaps.
+/// Returns the ranks per group; labels are numbers from 0 without gaps.
 [[nodiscard]] std::vector<int> group_sizes(std::span<const int> groups);
 
 /// Collective: chunk by chunk, every rank copies in the slices of others, each owner sums its slice (its own part

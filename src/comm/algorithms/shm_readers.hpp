@@ -26,24 +26,24 @@
 
 namespace lockstep::comm {
 
-/// How far the core of another rank is: told in passing by how long a look takes at a flag that it has just written.
-/// Nothing measured beforehand would hold, as the cores of a virtual machine move within seconds.
+/// How far the core of another rank is, measured by the time of a look at a flag that this rank has just written.
+/// Earlier measurements would not hold, because the cores of a virtual machine move within seconds.
 class PeerDistance {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// As flag.reached(value), with an eye on the clock.
+  /// As flag.reached(value), but measures the time.
   bool reached(const FlagWord& flag, std::uint64_t value) noexcept {
     const auto start = Clock::now();
     const std::uint64_t seen = flag.value();
     const auto end = Clock::now();
     if (seen < value) return false;
-    if (seen != last_seen_) note(end - start - clock_cost());  // else the line may have been here
+    if (seen != last_seen_) note(end - start - clock_cost());  // otherwise the line may already have been here
     last_seen_ = seen;
     return true;
   }
 
-  /// A look took so long. The mean of the last few counts, in which an interruption is no more than a slow look.
+  /// Notes the time of a look. The mean of the last few counts, so that an interruption is only one slow look.
   void note(Clock::duration look) noexcept {
     constexpr double slowest = 180;
     const double ns = std::chrono::duration<double, std::nano>(look).count();
@@ -73,7 +73,7 @@ class PeerDistance {
 /// The other ranks of a plan as readers of what this rank writes.
 class Readers {
  public:
-  /// `longest_bytes`: of what is written at a time.
+  /// `longest_bytes`: the most that is written at once.
   Readers(std::size_t n_ranks, std::size_t longest_bytes, Writing writing)
       : writing_{may_stream(n_ranks, longest_bytes) ? writing : Writing::cached}, distances_(n_ranks) {}
 
@@ -99,8 +99,7 @@ class Readers {
   }
 
  private:
-  /// Shorter pieces cross faster from cache to cache. Measured with 2 ranks; where there are many, memory would be the
-  /// limit.
+  /// Shorter pieces are faster from cache to cache. Measured with 2 ranks; with many ranks, memory would be the limit.
   static bool may_stream(std::size_t n_ranks, std::size_t longest_bytes) {
     constexpr std::size_t most_ranks = 8;
     constexpr std::size_t shortest = 2048;
@@ -116,9 +115,9 @@ class Readers {
   void (*copy_streaming_)(std::byte*, const std::byte*, std::size_t) = kernels().copy_streaming;
 };
 
-/// In how many places a rank writes in turn when it writes `n_bytes` at a time; at least 2, which plans need. Together
-/// twice the usual L2, but with those of the other ranks no more than half the last-level cache. Near cores, 2 ranks:
-/// 128 KiB takes 8 instead of 20 us, 64 KiB 5 instead of 11; below 8 KiB two places are faster.
+/// The number of places to which a rank writes `n_bytes` in turn; at least 2, which plans need. Together they are
+/// twice the usual L2, but with those of the other ranks they fill at most half the last-level cache. Near cores, 2
+/// ranks: 128 KiB takes 8 instead of 20 us, 64 KiB 5 instead of 11; below 8 KiB two places are faster.
 [[nodiscard]] inline std::size_t count_turns(std::size_t n_bytes, std::size_t n_ranks, Writing writing) {
   constexpr std::size_t shortest = 8 * 1024;
   constexpr std::size_t most = 2 * 1024 * 1024;

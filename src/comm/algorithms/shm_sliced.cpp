@@ -40,7 +40,7 @@ class Layout {
   std::size_t n_turns_;
 };
 
-/// What a rank does with a chunk. Flags count chunks since the plan was made.
+/// The stages of a chunk on a rank. Flags count chunks since the plan was made.
 enum class Stage {
   copy_in,   ///< copies the pieces of other owners to its shared memory: arrived
   fold,      ///< owner: adds up its piece once all ranks have arrived
@@ -105,7 +105,7 @@ class SlicedPlan final : public Plan {
   [[nodiscard]] std::uint64_t count(std::size_t chunk) const { return n_done_ + chunk; }
   [[nodiscard]] std::size_t turn(std::size_t chunk) const { return count(chunk) % layout_.n_turns(); }
 
-  /// Copy in one chunk ahead, then see each chunk through.
+  /// Copies in one chunk ahead, then completes each chunk.
   void order_for_latency() {
     actions_.push_back({Stage::copy_in, 0});
     for (std::size_t c = 0; c < n_chunks_; ++c) {
@@ -114,7 +114,7 @@ class SlicedPlan final : public Plan {
     }
   }
 
-  /// Fold one chunk ahead as well, while the one before travels between the nodes.
+  /// Folds one chunk ahead as well, while the previous one travels between the nodes.
   void order_for_overlap() {
     for (std::size_t c = 0; c < std::min<std::size_t>(2, n_chunks_); ++c) actions_.push_back({Stage::copy_in, c});
     actions_.push_back({Stage::fold, 0});
@@ -176,7 +176,7 @@ class SlicedPlan final : public Plan {
                           input_.data() + from.offset * call_.element_size(), bytes(from));
       }
     }
-    // Also says that this rank has copied out the chunk before the last, so that owners may write over it.
+    // This also says that the rank has copied out the chunk before the last, so owners may overwrite it.
     Layout::arrived(parts_[rank_]).publish(count(c) + 1);
     return true;
   }

@@ -20,7 +20,7 @@ class StagedPlan final : public DevicePlan {
 
   void bind(runtime::DeviceSpan<const std::byte> input, runtime::DeviceSpan<std::byte> output) override {
     core::require(input.size() == on_host_input().size() && output.size() == on_host_output().size(),
-                  "buffers are of the call's sizes");
+                  "buffers have the call's sizes");
     input_ = input;
     output_ = output;
   }
@@ -39,7 +39,7 @@ class StagedPlan final : public DevicePlan {
   }
 
  private:
-  // Both sides are at their place in the whole vector, as in any call in place.
+  // Input and output have their places in the whole vector, as in any call in place.
   [[nodiscard]] std::span<std::byte> on_host_input() const {
     return call_.collective == Collective::all_gather ? own_part() : whole_.bytes();
   }

@@ -1,5 +1,5 @@
-// Tree: a binomial tree adds up toward rank 0 and a second pass hands the result down. Every rank sends little, few
-// wait long; in segments, so that the levels of the tree work at the same time.
+// Tree: a binomial tree adds up toward rank 0, and a second pass sends the result down. Every rank sends little and few
+// wait long. Segments let all levels of the tree work at the same time.
 #include <bit>
 #include <vector>
 
@@ -18,7 +18,7 @@ struct Family {
       if (rank + distance < n_ranks) children.push_back(rank + distance);
     if (rank > 0) parent = rank - distance;
   }
-  std::vector<int> children;  ///< nearest, so smallest subtree, first
+  std::vector<int> children;  ///< the nearest, which has the smallest subtree, first
   int parent = -1;
 };
 
@@ -52,7 +52,7 @@ void hand_down(Schedule& schedule, const Family& family, const Setting& setting,
       schedule.recv(recv_slot, family.parent, part);
       schedule.wait(recv_slot);
     }
-    for (std::size_t i = family.children.size(); i-- > 0;) {  // the largest subtree has the longest way to go
+    for (std::size_t i = family.children.size(); i-- > 0;) {  // the largest subtree has the longest way
       schedule.wait(send_slot(i));
       schedule.send(send_slot(i), family.children[i], part);
     }

@@ -19,7 +19,7 @@ namespace {
 
 using Kind = AugmentStep::Kind;
 
-/// Pieces of the caller's memory, and of our own once that is used up.
+/// Hands out pieces of the caller's memory, and allocates when that is used up.
 class Scratch {
  public:
   explicit Scratch(std::span<std::byte> memory) : rest_{memory} {}
@@ -36,7 +36,7 @@ class Scratch {
   std::vector<std::vector<std::byte>> own_{};
 };
 
-/// Pixels in memory, and what the steps so far have left of them.
+/// Pixels in memory, and the view that the steps so far have left.
 class Canvas {
  public:
   Canvas(std::span<const std::byte> pixels, Size size, std::size_t n_channels, std::span<std::byte> scratch)
@@ -46,7 +46,7 @@ class Canvas {
   void flip() noexcept { view_ = view_.flipped(); }
   void crop(const Rect& part) noexcept { view_ = view_.cropped(part); }
 
-  /// Mirrored images are resized as they are in memory, and mirrored later.
+  /// Resizes mirrored images as they are in memory, and mirrors later.
   void resize(Size to) {
     if (to == size()) return;
     if (!view_.is_all_of(size_)) {
@@ -70,14 +70,14 @@ class Canvas {
                  out);
   }
 
-  /// Of pixels that are all visible.
+  /// Copies pixels that are all visible.
   [[nodiscard]] ImageView copy(std::span<std::byte> out) const {
     std::ranges::copy(pixels_, out.begin());
     return {static_cast<std::int32_t>(view_.window.top), static_cast<std::int32_t>(view_.window.left),
             view_.is_flipped ? 1U : 0U};
   }
-  /// Neither a resize nor who looks at it must see pixels that a crop has cut off: they are zeros, as those beyond the
-  /// image.
+  /// Copies the window. Neither a resize nor a reader of the view may see pixels that a crop has cut off: they are
+  /// zeros, like those beyond the image.
   ImageView copy_window(std::span<std::byte> out) const {
     const Rect& window = view_.window;
     const Rect there = intersection(window, view_.visible);
@@ -152,12 +152,12 @@ struct Augment::State {
     for (const Levels& of_channel : of_channels) levels.insert(levels.end(), of_channel.begin(), of_channel.end());
   }
 
-  /// After all steps but the last, that of numbers.
+  /// Applies all steps except the conversion to numbers.
   Canvas look(std::span<const std::byte> x, std::uint64_t height, std::uint64_t width, std::uint64_t epoch,
               std::uint64_t id, std::span<std::byte> scratch) const {
     const Size size = chain.size.value_or(Size{static_cast<std::int64_t>(height), static_cast<std::int64_t>(width)});
     core::require(x.size() == static_cast<std::size_t>(size.height * size.width) * chain.n_channels,
-                  "as many pixels as the size says");
+                  "an image has as many pixels as its size says");
     Canvas canvas{x, size, chain.n_channels, scratch};
     for (std::size_t i = 0; i < chain.geometry.size(); ++i)
       apply_step(chain.geometry[i], id, draws_of(options.seed, epoch, id, i), canvas);
@@ -168,7 +168,7 @@ struct Augment::State {
   AugmentOptions options;
   AugmentChain chain;
   std::optional<Lookup> lookup{};
-  std::vector<float> levels{};  ///< of each channel, one after another
+  std::vector<float> levels{};  ///< channel by channel
 };
 
 Augment::Augment(const SetSpec& spec, AugmentOptions options)
@@ -190,14 +190,14 @@ void Augment::apply(std::span<const std::byte> x, std::uint64_t height, std::uin
   const AugmentChain& chain = state_->chain;
   if (chain.path == AugmentPath::numbers)
     return convert(state_->stored, x, chain.output.dtype, out, {.mean = chain.mean, .stddev = chain.stddev});
-  core::require(out.size() == chain.output.bytes(), "room for the augmented sample");
+  core::require(out.size() == chain.output.bytes(), "the output has the size of the augmented sample");
   state_->look(x, height, width, epoch, id, scratch).convert(*state_->lookup, out);
 }
 
 ImageView Augment::take(std::span<const std::byte> x, std::uint64_t height, std::uint64_t width, std::uint64_t epoch,
                         std::uint64_t id, std::span<std::byte> out, std::span<std::byte> scratch) const {
   const AugmentChain& chain = state_->chain;
-  core::require(chain.pixels && out.size() == chain.pixels->bytes(), "room for the pixels of an image");
+  core::require(chain.pixels && out.size() == chain.pixels->bytes(), "the output has the size of the image's pixels");
   const Canvas canvas = state_->look(x, height, width, epoch, id, scratch);
   return chain.keeps_stored ? canvas.copy(out) : canvas.copy_window(out);
 }

@@ -26,13 +26,13 @@ bool is_image(const SetSpec& spec) {
   return spec.is_encoded() || (spec.x.dtype == DType::uint8 && (spec.x.shape.size() == 2 || spec.x.shape.size() == 3));
 }
 
-/// Of the last dimension; arrays of fewer than three have one.
+/// The size of the last dimension; arrays with fewer than three have one channel.
 std::size_t channels_of(const SetSpec& spec) {
   if (spec.is_encoded()) return encoded_channels;
   return spec.x.shape.size() < 3 ? 1 : std::max<std::uint64_t>(1, spec.x.shape.back());
 }
 
-/// Splits off the normalization, which is allowed at the end only.
+/// Splits off the normalization, which must come last.
 void take_steps(const AugmentOptions& options, AugmentChain& chain) {
   const std::vector<AugmentStep>& steps = options.steps;
   if (steps.size() > max_steps)
@@ -59,7 +59,7 @@ std::vector<float> per_channel(const AugmentOptions& options, const std::vector<
   return all;
 }
 
-/// Walks the sizes through the steps; returns the last, nothing if it differs from image to image.
+/// Follows the sizes through the steps; returns the last, or nothing if it differs between images.
 std::optional<Size> walk(const AugmentOptions& options, AugmentChain& chain) {
   std::optional<Size> size = chain.size;
   bool is_cropped = false;
@@ -87,14 +87,14 @@ std::optional<Size> walk(const AugmentOptions& options, AugmentChain& chain) {
       size = wanted;
     else if (size)
       size = resized(step, *size);
-    // An encoded image is seldom longer than twice its shorter side.
+    // An encoded image is rarely longer than twice its shorter side.
     chain.scratch_bytes += n_bytes(size.value_or(Size{wanted.height, 2 * wanted.height}));
   }
   return size;
 }
 
-/// What is cropped once, without a resize, can be looked at as it is stored; a second crop sees zeros where the first
-/// one has cut off.
+/// An image that is cropped once, without a resize, can be viewed as stored. A second crop would see zeros where the
+/// first has cut off.
 bool is_one_view(const AugmentChain& chain) {
   std::size_t n_crops = 0;
   for (const AugmentStep& step : chain.geometry) {
@@ -151,7 +151,7 @@ AugmentChain make_chain(const SetSpec& spec, const AugmentOptions& options) {
   if (is_level) chain.path = AugmentPath::pixels;
   chain.n_channels = channels_of(spec);
   if (is_normalized) {
-    // An array of one dimension may also be normalized value by value.
+    // An array of one dimension may also be normalized per value.
     const AugmentStep& step = options.steps.back();
     if (!is_image(spec) && spec.x.shape.size() < 3 && !spec.x.shape.empty() &&
         std::max(step.mean.size(), step.stddev.size()) > 1)

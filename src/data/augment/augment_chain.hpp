@@ -1,4 +1,4 @@
-// What a chain of augmentations makes of one kind of sample, found before any sample is there.
+// The effect of a chain of augmentations on one kind of sample, determined before any sample exists.
 // Invariant: a chain that passes here can be applied to every sample; only an encoded image may be too small.
 // Used by data/augment/augment.
 #pragma once
@@ -14,29 +14,29 @@
 
 namespace lockstep::data {
 
-/// Which code makes the result.
+/// The code that makes the result.
 enum class AugmentPath {
-  numbers,  ///< stored numbers one by one, converted and normalized if need be
+  numbers,  ///< stored numbers one by one, converted and normalized if requested
   pixels    ///< uint8 through a table, after crops and resizes
 };
 
 struct AugmentChain {
   AugmentPath path = AugmentPath::numbers;
   std::size_t n_channels = 1;
-  std::optional<Size> size{};  ///< of the stored pixels: nothing for encoded images; other arrays are one row
-  ChannelOrder layout = ChannelOrder::nhwc;  ///< of the result: other arrays stay as they are
+  std::optional<Size> size{};  ///< of the stored pixels; nothing for encoded images; other arrays are one row
+  ChannelOrder layout = ChannelOrder::nhwc;  ///< of the result; other arrays stay unchanged
   std::vector<AugmentStep> geometry{};       ///< the steps before normalize
   std::vector<float> mean{}, stddev{};       ///< of each channel; empty without normalize
   ArraySpec output{};
   std::optional<ArraySpec> pixels{};  ///< of images, before they become numbers
-  bool keeps_stored = false;          ///< these are the stored ones, as a view tells of all steps
+  bool keeps_stored = false;          ///< these are the stored pixels, because a view describes all steps
   std::size_t scratch_bytes = 0;
 };
 
 /// Throws core::Error (usage) as Augment does.
 [[nodiscard]] AugmentChain make_chain(const SetSpec& spec, const AugmentOptions& options);
 
-/// What each level of each channel becomes, in the order of float32 operations that torchvision has.
+/// The numbers for each level of each channel, with torchvision's order of float32 operations.
 [[nodiscard]] std::vector<Levels> levels_of(const AugmentChain& chain);
 
 }  // namespace lockstep::data

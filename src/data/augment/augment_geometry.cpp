@@ -6,7 +6,7 @@
 namespace lockstep::data {
 namespace {
 
-// Keeps these numbers apart from those of the sampler, which has the same seed.
+// Separates these numbers from the sampler's, which has the same seed.
 constexpr std::uint64_t augment_salt = 0xa0761d6478bd642f;
 
 Size size_of(const AugmentStep& step) noexcept {
@@ -21,7 +21,7 @@ double draw_between(double from, double to, core::Random& random) noexcept {
   return from + (to - from) * random.uniform();
 }
 
-/// To nearest, ties to even, as Python's round().
+/// Rounds to nearest, ties to even, as Python's round().
 std::int64_t rounded(double value) noexcept { return static_cast<std::int64_t>(std::nearbyint(value)); }
 
 Rect in_the_middle(Size part, Size image) noexcept {
@@ -90,7 +90,7 @@ Rect random_resized_crop(const AugmentStep& step, Size image, core::Random& rand
 
 Rect center_crop(const AugmentStep& step, Size image) noexcept {
   const auto [height, width] = size_of(step);
-  // An image that is too small is padded first, the odd row or column of zeros after it.
+  // Pads an image that is too small first; an odd row or column of zeros goes after it.
   const auto begin = [](std::int64_t n_there, std::int64_t n) {
     return n <= n_there ? rounded(static_cast<double>(n_there - n) / 2) : -((n - n_there) / 2);
   };

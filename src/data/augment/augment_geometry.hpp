@@ -1,5 +1,5 @@
 // Where the pixels of a sample come from: crops and flips as arithmetic on rectangles, before a pixel is touched.
-// Invariant: sizes and random parameters are torchvision's; what lies outside of a crop's source reads as 0.
+// Invariant: sizes and random parameters are torchvision's; everything outside a crop's source reads as 0.
 // Used by data/augment/augment.
 #pragma once
 
@@ -28,32 +28,32 @@ struct Rect {
 
 [[nodiscard]] Rect intersection(const Rect& a, const Rect& b) noexcept;
 
-/// What the steps so far have left of an image in memory, whose coordinates it is in.
+/// What the steps so far have left of an image in memory, in that image's coordinates.
 struct View {
-  Rect window;   ///< what is looked at; may reach beyond what is there
-  Rect visible;  ///< what is there: pixels of the image that no crop has cut off
+  Rect window;   ///< the part in view; may extend beyond the visible one
+  Rect visible;  ///< pixels of the image that no crop has cut off
   bool is_flipped = false;
 
   static View of(Size image) noexcept;
   [[nodiscard]] View flipped() const noexcept;
-  /// `part` in coordinates of this view.
+  /// The view of `part`, given in coordinates of this view.
   [[nodiscard]] View cropped(const Rect& part) const noexcept;
-  /// Nothing is cut off of the image or put around it.
+  /// Whether nothing of the image is cut off or added around it.
   [[nodiscard]] bool is_all_of(Size image) const noexcept {
     return window == Rect{0, 0, image.height, image.width} && visible == window;
   }
 };
 
-/// The numbers of one step for one sample: torchvision's distributions over Philox.
+/// The random numbers of one step for one sample: torchvision's distributions over Philox.
 [[nodiscard]] core::Random draws_of(std::uint64_t seed, std::uint64_t epoch, std::uint64_t id,
                                     std::uint64_t step) noexcept;
 inline constexpr std::uint64_t max_steps = 16;
 
-/// Whether a random_crop fits into an image of this size with its padding.
+/// Whether a random_crop fits into an image of this size, including its padding.
 [[nodiscard]] bool fits(const AugmentStep& step, Size image) noexcept;
 [[nodiscard]] Rect random_crop(const AugmentStep& step, Size image, core::Random& random) noexcept;
-/// Share of the area uniform in `scale`, aspect log-uniform in `ratio`: the first of ten tries that fits, else the
-/// largest part in the middle whose aspect is allowed.
+/// Draws the fraction of the area uniformly in `scale`, the aspect log-uniformly in `ratio`: the first of ten tries
+/// that fits, else the largest part in the middle with an allowed aspect.
 [[nodiscard]] Rect random_resized_crop(const AugmentStep& step, Size image, core::Random& random) noexcept;
 [[nodiscard]] Rect center_crop(const AugmentStep& step, Size image) noexcept;
 [[nodiscard]] Size resized(const AugmentStep& step, Size image) noexcept;

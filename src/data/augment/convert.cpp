@@ -18,11 +18,11 @@ To number_as(From value) {
     return static_cast<To>(static_cast<float>(value));
 }
 
-/// `f` gives a To for each From.
+/// `f` converts each From to a To.
 template <class From, class To, class F>
 void for_each_number(std::span<const std::byte> in, std::span<std::byte> out, F f) {
   const std::size_t n = in.size() / sizeof(From);
-  core::require(out.size() == n * sizeof(To), "room for the numbers");
+  core::require(out.size() == n * sizeof(To), "the output has the size of the converted numbers");
   for (std::size_t i = 0; i < n; ++i) {
     From value;
     std::memcpy(&value, in.data() + i * sizeof(From), sizeof(From));
@@ -47,7 +47,7 @@ void convert_to(std::span<const std::byte> in, std::span<std::byte> out, const N
 void convert(core::DType from, std::span<const std::byte> in, core::DType to, std::span<std::byte> out,
              const Normalization& normalization) {
   if (from == to && normalization.mean.empty()) {
-    core::require(out.size() == in.size(), "room for the numbers");
+    core::require(out.size() == in.size(), "the output has the size of the converted numbers");
     std::ranges::copy(in, out.begin());
     return;
   }
@@ -56,7 +56,7 @@ void convert(core::DType from, std::span<const std::byte> in, core::DType to, st
       case core::DType::float32: return convert_to<From, float>(in, out, normalization);
       case core::DType::bfloat16: return convert_to<From, core::bfloat16>(in, out, normalization);
       case core::DType::int64: return convert_to<From, std::int64_t>(in, out, normalization);
-      default: core::require(false, "numbers become float32, bfloat16 or int64");
+      default: core::require(false, "numbers are converted to float32, bfloat16 or int64");
     }
   });
 }

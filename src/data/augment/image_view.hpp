@@ -1,5 +1,5 @@
-// Images whose pixels have not become numbers yet, and what is to be made of them: by a GPU, to the bits of Lookup.
-// Invariant: what a view looks at is what Augment makes numbers of, in the same order.
+// Images whose pixels are not numbers yet, and their conversion by a GPU, with the bits of Lookup.
+// Invariant: a view covers the pixels that Augment converts, in the same order.
 // Used by data/augment/augment, data/load/batch and nn/cuda.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace lockstep::data {
 
-/// The part of an image that is wanted; what lies outside of the image reads as pixels of 0.
+/// The part of an image that is used; pixels outside the image read as 0.
 struct ImageView {
   std::int32_t top = 0;
   std::int32_t left = 0;
@@ -21,7 +21,7 @@ struct Images {
   int height = 0;
   int width = 0;
   int n_channels = 0;
-  std::span<const float> levels{};     ///< what the 256 levels of each channel become
+  std::span<const float> levels{};     ///< the numbers for the 256 levels of each channel
   std::span<const ImageView> views{};  ///< one for each image
 };
 

@@ -18,7 +18,7 @@ std::vector<T> make_table(std::span<const Levels> channels) {
   return table;
 }
 
-/// Where elements of the result lie: distances in elements.
+/// The layout of the result: distances in elements.
 struct Strides {
   std::ptrdiff_t channel = 0;
   std::ptrdiff_t row = 0;
@@ -32,7 +32,7 @@ Strides strides_of(ChannelOrder layout, std::size_t n_channels, const Window& wi
   return layout == ChannelOrder::nchw ? Strides{h * w, w, 1} : Strides{1, w * c, c};
 }
 
-/// `n` pixels in a row. Channels known to the compiler (n_static > 0) are taken together.
+/// Converts `n` consecutive pixels. Channels known to the compiler (n_static > 0) are converted together.
 template <std::size_t n_static, class T>
 void look_up_row(const unsigned char* __restrict in, std::size_t n, std::size_t n_channels, const T* __restrict table,
                  T* __restrict out, std::ptrdiff_t channel_stride, std::ptrdiff_t column_stride) {
@@ -42,7 +42,7 @@ void look_up_row(const unsigned char* __restrict in, std::size_t n, std::size_t 
       out[static_cast<std::ptrdiff_t>(c) * channel_stride] = table[c * n_levels + in[c]];
 }
 
-/// `n` pixels of level 0 in a row.
+/// Writes `n` consecutive pixels of level 0.
 template <class T>
 void fill_row(std::size_t n, std::size_t n_channels, const T* table, T* out, const Strides& strides) {
   for (std::size_t i = 0; i < n; ++i, out += strides.column)
@@ -50,7 +50,7 @@ void fill_row(std::size_t n, std::size_t n_channels, const T* table, T* out, con
       out[static_cast<std::ptrdiff_t>(c) * strides.channel] = table[c * n_levels];
 }
 
-/// Rows or columns [begin, end) of a window that lie within the image.
+/// Rows or columns [begin, end) of a window that are within the image.
 struct Overlap {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -63,7 +63,7 @@ Overlap overlap(std::ptrdiff_t first, std::size_t n, std::size_t n_there) noexce
   return {static_cast<std::size_t>(begin), static_cast<std::size_t>(end)};
 }
 
-/// The parts of a window that lie within the image, and outside.
+/// The parts of a window within the image, and outside.
 struct Overlaps {
   Overlaps(const Pixels& image, const Window& window)
       : rows{overlap(window.top, window.height, image.height)},
@@ -78,8 +78,8 @@ const unsigned char* pixel_at(const Pixels& image, std::ptrdiff_t row, std::ptrd
          static_cast<std::size_t>(column) * n_channels;
 }
 
-/// Calls `convert(in, n, out)` for the n pixels of each row that lie within the image, the first of which goes to
-/// `out`, and fills the rest.
+/// Calls `convert(in, n, out)` for the n pixels of each row that are within the image, whose result begins at `out`,
+/// and fills the rest.
 template <class T, class ConvertRow>
 void look_up(const Pixels& image, const Window& window, std::size_t n_channels, const T* table, T* out,
              const Strides& strides, ConvertRow convert) {
@@ -101,7 +101,7 @@ void look_up(const Pixels& image, const Window& window, std::size_t n_channels, 
   }
 }
 
-/// One value at a time.
+/// Converts one value at a time.
 template <std::size_t n_static, class T>
 void look_up_plain(const Pixels& image, const Window& window, std::size_t n_channels, const T* table, T* out,
                    const Strides& strides) {
@@ -121,7 +121,7 @@ BytePlanes make_planes(std::span<const std::byte> table, std::size_t n_channels,
   return planes;
 }
 
-/// 64 values at a time: on AVX-512 5 times as fast as one by one.
+/// Converts 64 values at a time: 5 times as fast on AVX-512.
 template <class T>
 void look_up_planar(const Pixels& image, const Window& window, std::size_t n_channels, const T* table, T* out,
                     const Strides& strides, const BytePlanes& planes, ConvertPlanar planar) {
@@ -142,7 +142,8 @@ void look_up_planar(const Pixels& image, const Window& window, std::size_t n_cha
 
 Lookup::Lookup(std::span<const Levels> channels, core::DType dtype, ChannelOrder layout)
     : n_channels_{channels.size()}, layout_{layout} {
-  core::require(dtype == core::DType::float32 || dtype == core::DType::bfloat16, "pixels become float32 or bfloat16");
+  core::require(dtype == core::DType::float32 || dtype == core::DType::bfloat16,
+                "pixels are converted to float32 or bfloat16");
   if (dtype == core::DType::float32)
     table_ = make_table<float>(channels);
   else
@@ -162,7 +163,7 @@ std::size_t Lookup::n_bytes(std::size_t height, std::size_t width) const noexcep
 }
 
 void Lookup::apply(const Pixels& image, const Window& window, std::span<std::byte> out) const {
-  core::require(out.size() == n_bytes(window.height, window.width), "room for the converted image");
+  core::require(out.size() == n_bytes(window.height, window.width), "the output has the size of the converted image");
   if (out.empty()) return;
   const Strides strides = strides_of(layout_, n_channels_, window);
   std::visit(

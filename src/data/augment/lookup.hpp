@@ -1,5 +1,5 @@
-// Images of uint8 to floats: crop, zero padding, horizontal flip, normalization, element type and layout in one pass.
-// Invariant: a value depends on its pixel only and comes from a table: the same bits on all machines and threads.
+// Converts images of uint8 to floats: crop, zero padding, flip, normalization, element type and layout in one pass.
+// Invariant: a value depends only on its pixel and comes from a table: the same bits on all machines and threads.
 // Used by data/augment/augment.
 #pragma once
 
@@ -15,10 +15,10 @@
 
 namespace lockstep::data {
 
-/// Of an image in a batch: channels first or last.
+/// The order of an image in a batch: channels first or last.
 enum class ChannelOrder { nchw, nhwc };
 
-/// Rows of pixels of interleaved channels. `row_bytes`: from one row to the next.
+/// Rows of pixels of interleaved channels. `row_bytes`: the distance between rows.
 struct Pixels {
   std::span<const std::byte> pixels{};
   std::size_t height = 0;
@@ -26,7 +26,7 @@ struct Pixels {
   std::size_t row_bytes = 0;
 };
 
-/// The part of an image that is wanted; what lies outside of the image reads as pixels of 0.
+/// The part of an image that is used; pixels outside the image read as 0.
 struct Window {
   std::ptrdiff_t top = 0;
   std::ptrdiff_t left = 0;
@@ -35,19 +35,19 @@ struct Window {
   bool is_flipped = false;  ///< mirrored left to right
 };
 
-/// What each of the 256 levels of a channel becomes.
+/// The numbers for the 256 levels of a channel.
 using Levels = std::array<float, 256>;
 
 /// The conversion of images of `channels.size()` channels. Thread-safe.
 class Lookup {
  public:
-  /// `dtype`: float32, or bfloat16, to which levels are rounded.
+  /// `dtype`: float32, or bfloat16, to which values are rounded.
   Lookup(std::span<const Levels> channels, core::DType dtype, ChannelOrder layout);
 
-  /// Of one converted image.
+  /// The size of one converted image.
   [[nodiscard]] std::size_t n_bytes(std::size_t height, std::size_t width) const noexcept;
 
-  /// `out`: n_bytes() of the window, aligned as its elements. Runs on the calling thread alone.
+  /// `out`: n_bytes() of the window, aligned to its elements. Runs on the calling thread only.
   void apply(const Pixels& image, const Window& window, std::span<std::byte> out) const;
 
  private:
@@ -58,7 +58,7 @@ class Lookup {
   ChannelOrder layout_;
   std::variant<Floats, Bfloats> table_;  ///< 256 entries for each channel
   BytePlanes planes_{};                  ///< the same for `planar_`
-  ConvertPlanar planar_ = nullptr;       ///< for rows of channels first, where the processor can
+  ConvertPlanar planar_ = nullptr;       ///< for rows with channels first, if the processor supports it
 };
 
 }  // namespace lockstep::data

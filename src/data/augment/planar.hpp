@@ -1,6 +1,6 @@
-// A row of interleaved pixels to planes through tables of 256 levels, by byte permutations of 512-bit vectors.
+// Converts a row of interleaved pixels to planes by tables of 256 levels, with byte permutations of 512-bit vectors.
 // Invariant: the same bits as one table access per value.
-// Used by lookup.cpp where find_planar() gives one; defined in planar_x86.cpp or planar_portable.cpp.
+// Used by lookup.cpp if find_planar() returns a function; defined in planar_x86.cpp or planar_portable.cpp.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@ struct PlanarRow {
   bool is_flipped = false;     ///< the last pixel first
 };
 
-/// out[c * channel_stride + i] for n elements i of each channel c. `element_bytes`: 2 or 4, that of the tables.
+/// Writes out[c * channel_stride + i] for n elements i of each channel c. `element_bytes`: 2 or 4, as in the tables.
 using ConvertPlanar = void (*)(const PlanarRow& row, const std::uint8_t* planes, std::size_t element_bytes,
                                std::byte* out, std::size_t channel_stride);
 
-/// nullptr where the processor has no such permutations.
+/// nullptr if the processor lacks such permutations.
 [[nodiscard]] ConvertPlanar find_planar() noexcept;
 
 }  // namespace lockstep::data

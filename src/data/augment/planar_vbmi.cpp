@@ -30,8 +30,8 @@ struct Table {
 
 __mmask64 first_bytes(std::size_t n) { return n >= 64 ? ~__mmask64{0} : (__mmask64{1} << n) - 1; }
 
-/// The pixels of a block, and which value of it belongs into which byte so that the bytes of elements, put together
-/// within the quarters of a vector, come out in order.
+/// The pixels of a block, and which value goes to which byte, so that joining bytes within the quarters of a vector
+/// puts elements in order.
 struct Order {
   alignas(vector_bytes) std::uint8_t value[vector_bytes];
 };
@@ -46,7 +46,7 @@ constexpr Order make_order(std::size_t element_bytes) {
 
 constexpr Order order_of_4 = make_order(4), order_of_2 = make_order(2);
 
-/// One channel of up to 64 pixels from `in`.
+/// Gathers one channel of up to 64 pixels from `in`.
 __m512i gather(const unsigned char* in, std::size_t n_bytes, std::size_t n_channels, __m512i places) {
   const __m512i first = _mm512_maskz_loadu_epi8(first_bytes(n_bytes), in);
   if (n_channels == 1) return _mm512_permutex2var_epi8(first, places, first);

@@ -1,4 +1,4 @@
-// The error for bytes that are not what was written: exit code 1, unlike wrong usage.
+// The error for bytes that differ from what was written: exit code 1, unlike wrong usage.
 // Invariant: `what` is one line that also makes sense after the name of the file; `where` is the file's path.
 // Used by the readers of data/.
 #pragma once
@@ -15,7 +15,7 @@ namespace lockstep::data {
       {.what = what, .where = path, .fix = "copy or make the set again; `lockstep shard verify` names all damage"}};
 }
 
-/// Calls `read` on a file that had its full length before: if it ends too soon now, it is damaged.
+/// Calls `read` on a file whose length was correct before: if it ends too soon now, it is damaged.
 template <class Read>
 void read_whole(const std::string& path, Read&& read) {
   try {

@@ -20,7 +20,7 @@ constexpr std::string_view to_hdf5 = "import it with `lockstep shard import hdf5
 constexpr std::string_view unpack_first = "unpack it first";
 constexpr std::string_view fetch_again = "fetch the file again: the server sent this instead";
 
-// More special ones first.
+// More specific signatures come first.
 constexpr std::array signatures{
     Signature{8, "WEBP"sv, {"WebP", to_image}},
     Signature{0, "GIF8"sv, {"GIF", to_image}},

@@ -1,5 +1,5 @@
-// Formats that users give by mistake, recognised by their first bytes.
-// Invariant: none of them is guessed from a file's name.
+// Formats that users pass by mistake, recognised by their first bytes.
+// Invariant: names of files are never used.
 // Used by the readers of images and by importers, for their messages.
 #pragma once
 

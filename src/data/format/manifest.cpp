@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// What is wrong with a manifest whose digest is right: no accident, but a program that writes another dialect.
+/// The error for a manifest whose digest is right: no accident, but a program that writes another format.
 class Malformed : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -214,7 +214,7 @@ Manifest parse_body(std::string_view body) {
   return manifest;
 }
 
-// The version a text claims in its third line, whatever comes after.
+// The version that a text claims in its third line, whatever follows.
 std::optional<int> claimed_version(std::string_view text) {
   const std::string before = fmt::format("{{\n  \"format\": \"{}\",\n  \"version\": ", manifest_format);
   if (!text.starts_with(before)) return std::nullopt;
@@ -225,7 +225,7 @@ std::optional<int> claimed_version(std::string_view text) {
   return version;
 }
 
-// Newer versions may be sealed in another way: they are recognised with or without a seal of this one.
+// Newer versions may be sealed in another way, so they are recognised with or without this seal.
 void check_seal(std::string_view text, const std::string& where) {
   const std::optional<Sealed> sealed = split_seal(text);
   const std::optional<int> version = claimed_version(text);
@@ -251,7 +251,7 @@ std::string path_of(const std::string& folder) { return fmt::format("{}/{}", fol
 std::string read_text_of(const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code ignored, hidden;
-  const bool is_missing = !fs::exists(path_of(folder), hidden) && !hidden;  // else io::read_text says why
+  const bool is_missing = !fs::exists(path_of(folder), hidden) && !hidden;  // otherwise io::read_text gives the reason
   if (fs::exists(folder, ignored) && is_missing)
     core::fail_usage({.what = fmt::format("'{}' is not a set of shards: {}", folder,
                                           fs::is_directory(folder, ignored) ? fmt::format("it has no {}", manifest_name)

@@ -1,6 +1,6 @@
-// manifest.json: which shards make up a set, what a sample is, and the digests everything is checked against.
+// manifest.json: the shards of a set, the description of a sample, and the digests against which everything is checked.
 // Invariant: no date, host or path; the same input gives the same bytes; its last member is a digest of all bytes
-// before.
+// before it.
 // Used by everything that opens or writes a set. Schema: share/schemas/shards-1.schema.json.
 #pragma once
 
@@ -22,8 +22,8 @@ struct ShardEntry {
   std::uint64_t n_samples = 0;
   std::uint64_t bytes = 0;
   std::string digest;           ///< of the whole file
-  io::Extent index{};           ///< where its index lies
-  std::uint32_t index_crc = 0;  ///< ties the file to this manifest without reading all of it
+  io::Extent index{};           ///< the place of its index
+  std::uint32_t index_crc = 0;  ///< ties the file to this manifest without reading the whole file
 };
 
 struct Split {
@@ -40,7 +40,7 @@ struct ExtraEntry {
   std::string digest;
 };
 
-/// A file a manifest vouches for.
+/// A file that a manifest covers.
 struct ManifestFile {
   std::string file;
   std::uint64_t bytes = 0;
@@ -52,27 +52,28 @@ struct ManifestFile {
 struct Manifest {
   SetSpec spec{};
   io::Filter filter = io::Filter::none;
-  std::uint64_t chunk_samples = 0;  ///< per chunk of x and y; 0 where x is encoded
+  std::uint64_t chunk_samples = 0;  ///< per chunk of x and y; 0 if x is encoded
   std::vector<Split> splits{};
   std::vector<ExtraEntry> extras{};
-  std::vector<std::string> notes{};  ///< what making the set has changed, left out or assumed: "left out: ..."
+  std::vector<std::string> notes{};  ///< what was changed, left out or assumed when the set was made: "left out: ..."
 
-  /// The first if `name` is empty. core::Error (usage) naming the splits there are, if there is none of this name.
+  /// Returns the first split if `name` is empty. Throws core::Error (usage) with the existing names if there is none of
+  /// this name.
   [[nodiscard]] const Split& split(std::string_view name, std::string_view folder) const;
-  /// All files it vouches for, shards first. Points into this manifest.
+  /// All files that the manifest covers, shards first. Points into this manifest.
   [[nodiscard]] std::vector<ManifestFile> files() const;
 };
 
 inline constexpr std::string_view manifest_name = "manifest.json";
 
-/// Throws core::Error (usage) if a name of a class is not UTF-8.
+/// Throws core::Error (usage) if the name of a class is not UTF-8.
 [[nodiscard]] std::string serialize(const Manifest& manifest);
-/// Throws core::Error naming `where`: (failed) if its digest does not match, (usage) if it is not a manifest, has a
-/// newer version, or its members are missing or contradict each other.
+/// Throws core::Error naming `where`: (failed) if its digest does not match; (usage) if it is not a manifest, has a
+/// newer version, or has missing or contradictory members.
 [[nodiscard]] Manifest parse_manifest(std::string_view text, const std::string& where);
 /// Reads FOLDER/manifest.json.
 [[nodiscard]] Manifest read_manifest(const std::string& folder);
-/// Collective: reads it on rank 0 and sends it to all, so that a large job does not overrun the file system.
+/// Collective: rank 0 reads it and sends it to all ranks, so that a large job does not overload the file system.
 [[nodiscard]] Manifest read_manifest(const std::string& folder, const runtime::Communicator& world);
 
 }  // namespace lockstep::data

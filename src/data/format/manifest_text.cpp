@@ -43,7 +43,7 @@ std::string extra_line(const ExtraEntry& extra) {
 
 std::string note_line(const std::string& note) { return fmt::format("    {}", quoted(note)); }
 
-// The lines of a list, separated by commas, each ended by a new line.
+// Writes the lines of a list, separated by commas, each ended by a new line.
 template <class Items, class Line>
 std::string lines_of(const Items& items, Line line) {
   std::string text;

@@ -14,18 +14,18 @@ namespace lockstep::data {
 inline constexpr std::string_view manifest_format = "lockstep-shards";
 inline constexpr int manifest_version = 1;
 
-/// What comes before the line of a shard, and of nothing else.
+/// The indentation of the line of a shard, and of no other line.
 inline constexpr std::string_view shard_indent = "      ";
 
 /// `body` followed by its digest: a whole manifest.
 [[nodiscard]] std::string seal(std::string body);
 
-/// A manifest taken apart at its seal.
+/// A manifest split at its seal.
 struct Sealed {
   std::string_view body;
   std::string_view digest;
 };
-/// Nothing if `text` does not end as a manifest does.
+/// Returns nothing if `text` does not end like a manifest.
 [[nodiscard]] std::optional<Sealed> split_seal(std::string_view text);
 
 }  // namespace lockstep::data

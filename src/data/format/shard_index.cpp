@@ -16,7 +16,7 @@ constexpr std::uint32_t index_version = 1;
 constexpr std::size_t name_bytes = 16;
 constexpr std::size_t header_bytes = 32;
 constexpr std::size_t crc_bytes = sizeof(std::uint32_t);
-constexpr std::uint64_t hdf5_chunk_limit = std::uint64_t{1} << 32;  // HDF5 allows none of this size
+constexpr std::uint64_t hdf5_chunk_limit = std::uint64_t{1} << 32;  // HDF5 allows only smaller chunks
 
 void append_text(std::vector<std::byte>& bytes, std::string_view text, std::size_t width) {
   for (std::size_t i = 0; i < width; ++i)
@@ -40,7 +40,7 @@ void append_array(std::vector<std::byte>& bytes, const ArrayIndex& array) {
     for (const std::uint32_t crc : crcs) append_little_endian(bytes, crc);
 }
 
-/// Takes an index apart, front to back.
+/// Parses an index from front to back.
 class Parser {
  public:
   Parser(std::span<const std::byte> bytes, std::uint64_t file_bytes, const std::string& where)
@@ -72,7 +72,7 @@ class Parser {
     return value;
   }
 
-  // Magic, version and check sum; leaves what is between them.
+  // Checks magic, version and check sum; keeps the part between them.
   void check_frame() {
     check(bytes_.size() >= header_bytes + crc_bytes, "is too short");
     check(std::memcmp(bytes_.data(), magic.data(), magic.size()) == 0, "does not begin with its magic number");

@@ -1,6 +1,5 @@
-// The index of a shard: where each chunk of each array lies in the file, and its check sums.
-// Invariant: one index, read by one pread, is all that is needed to read the shard without HDF5; its own CRC is its
-// end.
+// The index of a shard: where each chunk of each array is in the file, and its check sums.
+// Invariant: one index, read by one pread, is enough to read the shard without HDF5; it ends with its own CRC.
 // Used by data/write/shard_writer (makes it), data/read/shard_reader and data/read/verify. Layout: share/doc/shards.md.
 #pragma once
 
@@ -17,30 +16,29 @@
 
 namespace lockstep::data {
 
-/// Uncompressed chunks have a CRC32C per block of this many bytes (the last may be shorter), compressed ones a single
-/// one.
+/// Uncompressed chunks have a CRC32C per block of this many bytes (the last may be shorter), compressed ones only one.
 inline constexpr std::uint64_t crc_block_bytes = 65536;
 
-/// Parts of an index that every array has; `x_offset` only where x is encoded.
+/// The arrays of an index; `x_offset` exists only if x is encoded.
 inline constexpr std::string_view x_name = "x", y_name = "y", id_name = "id", x_offset_name = "x_offset";
 
-/// One array of the shard: "x", "y", "id", and "x_offset" where x is encoded.
+/// One array of the shard: "x", "y", "id", and "x_offset" if x is encoded.
 struct ArrayIndex {
   std::string name;                 ///< at most 15 characters
   std::uint64_t n_rows = 0;         ///< samples; for an encoded x, bytes
-  std::uint64_t row_bytes = 0;      ///< decoded
+  std::uint64_t row_bytes = 0;      ///< after decoding
   std::uint64_t chunk_rows = 0;     ///< rows per chunk; the last chunk is padded with zeros to the same size
-  std::uint32_t element_bytes = 1;  ///< of the shuffle
+  std::uint32_t element_bytes = 1;  ///< for the shuffle
   io::Filter filter = io::Filter::none;
   std::vector<io::Extent> chunks{};
   std::vector<std::vector<std::uint32_t>> crcs{};  ///< by chunk
 
   [[nodiscard]] std::uint64_t chunk_bytes() const noexcept { return chunk_rows * row_bytes; }
-  /// Check sums of a chunk.
+  /// The number of check sums of a chunk.
   [[nodiscard]] std::uint64_t crcs_per_chunk() const noexcept {
     return filter == io::Filter::none ? (chunk_bytes() + crc_block_bytes - 1) / crc_block_bytes : 1;
   }
-  /// Rows of this chunk, without the padding.
+  /// The rows of this chunk, without the padding.
   [[nodiscard]] std::uint64_t rows_in(std::uint64_t chunk) const noexcept {
     return std::min(chunk_rows, n_rows - chunk * chunk_rows);
   }
@@ -48,10 +46,10 @@ struct ArrayIndex {
 
 struct ShardIndex {
   std::uint64_t n_samples = 0;
-  std::uint64_t first_id = 0;  ///< global id of the first sample; ids of a shard follow one another
+  std::uint64_t first_id = 0;  ///< global id of the first sample; ids of a shard are consecutive
   std::vector<ArrayIndex> arrays{};
 
-  /// nullptr if there is none of this name.
+  /// nullptr if none has this name.
   [[nodiscard]] const ArrayIndex* find(std::string_view name) const noexcept;
 };
 

@@ -24,7 +24,7 @@ std::string line_of(const Remark& remark) {
 Remark parse_remark(std::string_view line) {
   const std::size_t end = line.find(after_word);
   const auto word = std::find(remark_words.begin(), remark_words.end(), line.substr(0, end));
-  core::require(word != remark_words.end(), "a line is that of a remark");
+  core::require(word != remark_words.end(), "the line is a remark");
   return {static_cast<Remark::Kind>(word - remark_words.begin()), std::string{line.substr(end + after_word.size())}};
 }
 

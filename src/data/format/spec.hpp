@@ -1,4 +1,4 @@
-// What a sample is: element type and shape of its arrays, classes, encoding.
+// The description of a sample: element type and shape of its arrays, classes, encoding.
 // Invariant: the same for every shard of a set; describes one sample, never a batch.
 // Used by all of data/ and by the trainer.
 #pragma once
@@ -28,8 +28,8 @@ struct ArraySpec {
 struct SetSpec {
   ArraySpec x;
   ArraySpec y;
-  /// "raw", or "image": x is then a compressed image file of any length per sample, decoded when loaded, and x.dtype is
-  /// uint8 with an empty shape.
+  /// "raw", or "image": x is then a compressed image file of any length, which is decoded when it is loaded; x.dtype is
+  /// uint8 and the shape is empty.
   std::string encoding = "raw";
   std::vector<std::string> classes{};  ///< names by label; empty if y is not a class
 

@@ -23,7 +23,7 @@ bool is_finite(T value) noexcept {
   return std::isfinite(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(value));
 }
 
-/// Whether some numbers of the type are others as float32.
+/// Whether float32 changes some numbers of the type.
 template <class T>
 constexpr bool may_lose = std::is_same_v<T, double> || (std::is_integral_v<T> && sizeof(T) >= sizeof(float));
 
@@ -32,7 +32,7 @@ bool is_beyond_float(T value) noexcept {
   return std::is_same_v<T, double> && std::isinf(static_cast<float>(value));
 }
 
-// Returns whether float32 rounds this whole number. Doubles above 2^53 are not exact themselves and do not count.
+// Whether float32 rounds this whole number. Doubles above 2^53 are not exact themselves and do not count.
 template <class T>
 bool is_rounded(T value) noexcept {
   constexpr T all_held = 1 << 24;
@@ -44,7 +44,7 @@ bool is_rounded(T value) noexcept {
   return static_cast<long double>(static_cast<float>(value)) != static_cast<long double>(value);
 }
 
-// The last one is netCDF's; what is missing is far from all that is there.
+// The last one is netCDF's; such marks are far from all real values.
 template <class T>
 bool is_mark(T value) noexcept {
   constexpr double of_netcdf = 9.969209968386869e36;

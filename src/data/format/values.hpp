@@ -1,6 +1,5 @@
-// What can be wrong with values that are stored right: NaN and infinity, numbers that float32 lacks, labels without a
-// class.
-// Invariant: looks at the bytes as they are stored, at any alignment.
+// Possible defects of correctly stored values: NaN and infinity, numbers that float32 lacks, labels without a class.
+// Invariant: reads the bytes as they are stored, at any alignment.
 // Used by data/write/ and data/read/verify.
 #pragma once
 
@@ -17,23 +16,23 @@
 
 namespace lockstep::data {
 
-/// Numbers of some kind among others.
+/// A count of numbers of some kind.
 struct CountedValues {
   std::uint64_t n = 0;
   std::array<std::byte, 8> first{};  ///< as it is stored
 };
 
-/// What is seen of many values, in a form that can be sent.
+/// Facts about many values, in a form that can be sent.
 struct ValueFacts {
   std::uint64_t n_values = 0;
   std::uint64_t n_not_finite = 0;  ///< NaN or infinite
-  CountedValues rounded{};         ///< whole numbers that float32 does not hold
-  CountedValues beyond{};          ///< finite ones that are infinite as float32
-  CountedValues marks{};           ///< -999, -9999 and such, by which many programs mark what is missing
-  double highest = -std::numeric_limits<double>::infinity();  ///< of the finite ones
+  CountedValues rounded{};         ///< whole numbers that float32 cannot hold
+  CountedValues beyond{};          ///< finite numbers that become infinite in float32
+  CountedValues marks{};           ///< -999, -9999 and the like, with which many programs mark missing values
+  double highest = -std::numeric_limits<double>::infinity();  ///< of the finite values
 };
 
-/// What `values` add to `facts`.
+/// Adds `values` to `facts`.
 void add_values(core::DType dtype, std::span<const std::byte> values, ValueFacts& facts) noexcept;
 void add(ValueFacts& facts, const ValueFacts& later) noexcept;
 
@@ -43,11 +42,11 @@ void add(ValueFacts& facts, const ValueFacts& later) noexcept;
 [[nodiscard]] std::string describe_loss(core::DType dtype, const CountedValues& counted);
 
 struct BadLabel {
-  std::uint64_t sample = 0;  ///< of those given
+  std::uint64_t sample = 0;  ///< its index among the given ones
   std::string value;
 };
 
-/// The first of the labels `y` that is none of the classes; nothing if there are no classes.
+/// Returns the first of the labels `y` that is not a class; nothing if there are no classes.
 [[nodiscard]] std::optional<BadLabel> find_bad_label(const SetSpec& spec, std::span<const std::byte> y);
 
 /// "0 to 9, as there are 10 classes"

@@ -7,12 +7,12 @@ namespace {
 
 std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) noexcept { return a / b + (a % b != 0 ? 1 : 0); }
 
-/// First element of part `i` of `n` elements cut into `n_parts`: n * i / n_parts without overflow.
+/// The first element of part `i` of `n` elements cut into `n_parts`: n * i / n_parts without overflow.
 std::uint64_t cut(std::uint64_t n, std::uint64_t i, std::uint64_t n_parts) noexcept {
   return n / n_parts * i + n % n_parts * i / n_parts;
 }
 
-/// What is left of `n` from `first` on, `most` at most.
+/// The rest of `n` from `first` on, at most `most`.
 std::uint64_t rest(std::uint64_t n, std::uint64_t first, std::uint64_t most) noexcept {
   return first < n ? std::min(n - first, most) : 0;
 }
@@ -38,7 +38,7 @@ std::uint64_t BatchPlan::most() const noexcept {
   const std::uint64_t batch = std::min(options_.global_batch, n_positions_);
   if (options_.deal == Deal::ranges) return std::min(rank_batch(), options_.n_samples);
   if (options_.deal == Deal::strided) return divide_up(batch, options_.n_ranks);
-  // Each step of this grows with `batch`, so no smaller batch gives more.
+  // Every term grows with `batch`, so no smaller batch gives more.
   const std::uint64_t n_units = divide_up(divide_up(batch, options_.unit), options_.n_ranks / options_.n_together);
   return divide_up(std::min(n_units * options_.unit, batch), options_.n_together);
 }
@@ -49,11 +49,11 @@ Share BatchPlan::share(std::uint64_t batch) const noexcept {
   const std::uint64_t first = batch * options_.global_batch;
   const std::uint64_t n = rest(n_positions_, first, options_.global_batch);
   if (options_.deal == Deal::slices) return slice_share(first, n);
-  const std::uint64_t skip = (rank + n_ranks - first % n_ranks) % n_ranks;  // to the first position that is this rank's
+  const std::uint64_t skip = (rank + n_ranks - first % n_ranks) % n_ranks;  // to this rank's first position
   return {.first = first + skip, .stride = n_ranks, .n = n > skip ? divide_up(n - skip, n_ranks) : 0, .n_global = n};
 }
 
-// Of the `n` samples of a batch from `first` on.
+// This rank's share of the `n` samples of a batch that begins at `first`.
 Share BatchPlan::slice_share(std::uint64_t first, std::uint64_t n) const noexcept {
   const std::uint64_t unit = options_.unit, n_together = options_.n_together, n_groups = options_.n_ranks / n_together;
   const std::uint64_t group = options_.rank / n_together, place = options_.rank % n_together;
@@ -67,7 +67,7 @@ Share BatchPlan::range_share(std::uint64_t batch) const noexcept {
   const std::uint64_t n_ranks = options_.n_ranks, done = batch * rank_batch();
   const std::uint64_t begin = cut(options_.n_samples, options_.rank, n_ranks);
   const std::uint64_t length = cut(options_.n_samples, options_.rank + 1, n_ranks) - begin;
-  // So many ranks have a range that is longer by one.
+  // This many ranks have a range that is longer by one.
   const std::uint64_t n_longer = options_.n_samples % n_ranks, shorter = options_.n_samples / n_ranks;
   return {.first = begin + done,
           .stride = 1,

@@ -49,7 +49,7 @@ void BlockCache::clear() noexcept {
   recent_.clear();
 }
 
-/// Under the lock: drops the least recently used block. Returns it if nobody else has it, else nullptr.
+/// Under the lock: drops the least recently used block. Returns it if nothing else uses it, else nullptr.
 BlockCache::Shared BlockCache::evict() {
   const auto oldest = entries_.find(recent_.back());
   const Entry entry = std::move(oldest->second);

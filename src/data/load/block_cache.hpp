@@ -1,5 +1,6 @@
-// The blocks read last, shared by threads: each is read once however many ask for it at the same time.
-// Invariant: no more than `capacity` blocks are kept; one that is in use stays until its user lets go.
+// The most recently read blocks, shared by threads: each is read once, however many threads request it at the same
+// time.
+// Invariant: at most `capacity` blocks are kept; a block in use stays until its user releases it.
 // Used by data/load/store_streaming.
 #pragma once
 
@@ -19,19 +20,19 @@ namespace lockstep::data {
 
 class BlockCache {
  public:
-  /// Fills `block`, which may have the memory of an earlier one: fresh memory costs as much as reading into it.
+  /// Fills `block`, which may have the memory of an earlier one, because new memory costs as much as reading into it.
   using Read = std::function<void(std::uint64_t number, Block& block)>;
 
   BlockCache(std::size_t capacity, Read read);
 
-  /// Rethrows what reading throws, to all who wait for this block; the next to ask tries again.
+  /// Rethrows a read error to all threads that wait for this block; the next request tries again.
   [[nodiscard]] std::shared_ptr<const Block> get(std::uint64_t number);
 
-  /// Whether a thread is reading it.
+  /// Whether a thread is currently reading it.
   [[nodiscard]] bool is_being_read(std::uint64_t number);
-  /// Reads it if it is neither there nor being read; false if so. What reading throws is left for get().
+  /// Reads the block and returns true, unless it is there or being read. Leaves read errors to get().
   bool prefetch(std::uint64_t number);
-  /// Keeps nothing of what was read. Nobody else calls meanwhile.
+  /// Drops all blocks. No other thread may call meanwhile.
   void clear() noexcept;
 
  private:
@@ -39,7 +40,7 @@ class BlockCache {
   struct Entry {
     std::shared_future<Shared> block;
     std::list<std::uint64_t>::iterator place;
-    bool is_awaited = false;  ///< someone asked before it was read, and may take it at any time
+    bool is_awaited = false;  ///< a thread requested it before it was read, and may take it at any time
 
     [[nodiscard]] bool is_ready() const { return block.wait_for(std::chrono::seconds{0}) == std::future_status::ready; }
   };
@@ -50,7 +51,7 @@ class BlockCache {
   const std::size_t capacity_;
   const Read read_;
   std::mutex mutex_;                 // guards the two below
-  std::list<std::uint64_t> recent_;  // used last first
+  std::list<std::uint64_t> recent_;  // most recently used first
   std::unordered_map<std::uint64_t, Entry> entries_;
 };
 

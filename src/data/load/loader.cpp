@@ -24,11 +24,11 @@
 namespace lockstep::data {
 namespace {
 
-// Samples are asked from memory so many ahead of their use; more than this much of one is left to the processor.
+// Prefetches this many samples ahead of their use, and this many bytes of each; the processor fetches the rest.
 constexpr std::size_t prefetch_distance = 3;
 constexpr std::size_t prefetch_bytes = 4096;
 
-// A piece of a batch makes at least this much output, so that handing it out costs little.
+// A piece of a batch makes at least this much output, so that distributing it costs little.
 constexpr std::size_t least_piece_bytes = 65536;
 
 constexpr std::size_t most_threads = 8;
@@ -40,7 +40,7 @@ void prefetch(std::span<const std::byte> data) noexcept {
   for (std::size_t at = 0; at < std::min(data.size(), prefetch_bytes); at += 64) __builtin_prefetch(data.data() + at);
 }
 
-/// What a node's ranks may put into shared memory, in bytes; 0 if unknown.
+/// How many bytes a node's ranks may put into shared memory; 0 if unknown.
 std::uint64_t room_for_cache() {
   const std::uint64_t memory = runtime::available_memory().value;
   std::error_code error;
@@ -48,7 +48,7 @@ std::uint64_t room_for_cache() {
   return error ? memory : std::min<std::uint64_t>(memory, shared.available);
 }
 
-/// Collective: the same answer on all ranks; asking for more than some node has is an error on all.
+/// Collective: returns the same on all ranks; requesting more than some node has is an error on all.
 bool decide_cache(const runtime::Communicator& world, Cache cache, const ShardSet& set) {
   if (cache == Cache::none) return false;
   const std::uint64_t needed = cached_bytes(set).value, room = room_for_cache();
@@ -65,7 +65,7 @@ bool decide_cache(const runtime::Communicator& world, Cache cache, const ShardSe
   return true;
 }
 
-/// Collective. `n_batches` are asked for at once.
+/// Collective. `n_batches` are requested at once.
 std::unique_ptr<Store> make_store(const runtime::Communicator& world, const std::shared_ptr<const ShardSet>& set,
                                   const LoaderOptions& options, bool is_cached, std::size_t n_threads,
                                   std::uint64_t n_batches, IdsOf ids_of) {
@@ -76,7 +76,7 @@ std::unique_ptr<Store> make_store(const runtime::Communicator& world, const std:
   if (const std::uint64_t n_samples = is_random ? gathered_samples(*set) : 0; n_samples > 0)
     return make_gathering_store(set, n_samples, n_batches, std::move(ids_of));
   const bool by_block = is_blocked || is_sequential || set->manifest().filter != io::Filter::none;
-  // In order: as few as it takes to read ahead, so that their memory stays in cache.
+  // In order: only as many blocks as reading ahead needs, so that their memory stays in cache.
   const std::size_t n_blocks =
       is_sequential ? 2 + 2 * n_threads : static_cast<std::size_t>(options.sampler.window_chunks) + 3 + n_threads;
   return make_streaming_store(
@@ -96,17 +96,17 @@ LoaderOptions checked(LoaderOptions options) {
   return options;
 }
 
-/// Where a batch is put together.
+/// The memory in which a batch is assembled.
 struct BatchBuffer {
-  std::uint64_t n = 0;  ///< samples in it, where they are used again
+  std::uint64_t n = 0;  ///< samples in it, if they are used again
   runtime::Buffer x, y;
   std::vector<std::uint64_t> ids;
   std::vector<ImageView> views{};                     ///< of x, if that is pixels
-  std::span<const std::byte> x_there{}, y_there{};    ///< the batch, if the store has it as it is
-  std::vector<std::shared_ptr<const void>> owners{};  ///< of what these point into
+  std::span<const std::byte> x_there{}, y_there{};    ///< the batch itself, if the store has it in this form
+  std::vector<std::shared_ptr<const void>> owners{};  ///< of the memory that these point into
 };
 
-/// The bytes of all parts if they follow one another in memory, else nothing.
+/// The bytes of all parts if they are consecutive in memory, else nothing.
 std::span<const std::byte> joined(std::span<const StoredSample> samples,
                                   std::span<const std::byte> StoredSample::*part) {
   if (samples.empty()) return {};
@@ -116,7 +116,7 @@ std::span<const std::byte> joined(std::span<const StoredSample> samples,
   return {first.data(), samples.size() * first.size()};
 }
 
-/// What a thread needs for itself.
+/// A thread's own memory.
 struct Workspace {
   Fetched fetched;
   std::vector<std::byte> scratch;
@@ -179,7 +179,7 @@ struct Loader::State {
   std::size_t n_threads;
   std::size_t n_slots;  ///< batches that exist at once
   std::uint64_t n_pieces = 1;
-  std::shared_ptr<const ShardSet> set{};  ///< none if samples are made
+  std::shared_ptr<const ShardSet> set{};  ///< null if samples are made
   bool is_cached = false;
   std::unique_ptr<Store> store{};
   std::vector<BatchBuffer> buffers{};
@@ -255,7 +255,7 @@ void Loader::State::make(const Pipeline::Piece& piece) {
   if (buffer.y_there.empty()) make_y(samples, buffer.y.bytes().subspan(first * y_bytes, n * y_bytes));
 }
 
-// Without a copy, what lies in the store's memory as it is to be delivered.
+// Points to samples in the store's memory that are already in the delivered form, without a copy.
 void Loader::State::point_to(BatchBuffer& buffer, Fetched& fetched) const {
   buffer.x_there = buffer.y_there = {};
   buffer.owners.clear();
@@ -283,7 +283,7 @@ void Loader::State::make_y(std::span<const StoredSample> samples, std::span<std:
     convert(spec.y.dtype, samples[i].y, y_dtype, y.subspan(i * y_bytes, y_bytes));
 }
 
-// `view`: of an image whose pixels are kept, else null.
+// `view`: for an image whose pixels are kept, else null.
 void Loader::State::apply(const StoredSample& sample, std::uint64_t id, std::span<std::byte> out, ImageView* view,
                           Workspace& workspace) const {
   const auto make = [&](std::span<const std::byte> x, std::uint64_t height, std::uint64_t width) {
@@ -331,7 +331,7 @@ std::uint64_t Loader::n_batches() const noexcept { return state_->plan.n_batches
 std::uint64_t Loader::most() const noexcept { return state_->plan.most(); }
 
 void Loader::begin_epoch(std::uint64_t epoch, std::uint64_t first) {
-  core::require(first <= n_batches(), "an epoch is resumed within it");
+  core::require(first <= n_batches(), "an epoch resumes at one of its batches");
   state_->pipeline->stop();
   if (state_->buffers.empty()) state_->make_buffers();
   // A repeated batch is that of epoch 0, wherever a run resumes.

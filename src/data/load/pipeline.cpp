@@ -9,7 +9,7 @@
 namespace lockstep::data {
 namespace {
 
-// To sleep and be woken takes tens of microseconds, longer than most batches of small samples.
+// Sleeping and waking takes tens of microseconds, longer than most batches of small samples.
 constexpr core::Seconds looks_before_sleep{50e-6};
 
 }  // namespace
@@ -22,7 +22,7 @@ Pipeline::Pipeline(std::size_t n_threads, std::size_t n_slots, std::uint64_t n_p
     for (std::size_t worker = 0; worker < n_threads; ++worker)
       threads_.emplace_back([this, worker] { run_worker(worker); });
   } catch (const std::system_error&) {
-    return;  // the system allows no more threads: those there are, or take(), do the work
+    return;  // the system allows no more threads: existing ones, or take(), do the work
   }
 }
 

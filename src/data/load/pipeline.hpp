@@ -1,6 +1,6 @@
-// Batches made ahead of their use by several threads, a piece of a batch at a time; the caller helps while it waits.
-// Invariant: batches come out in order; at most `n_slots` exist at once, the one taken last among them; what a piece
-// throws comes out of take(); the destructor waits for pieces under way and nothing else.
+// Several threads make batches ahead of their use, a piece of a batch at a time; the caller helps while it waits.
+// Invariant: batches come out in order; at most `n_slots` exist at once, including the one taken last. take() rethrows
+// the errors of pieces; the destructor waits only for pieces that have begun.
 // Used by data/load/loader and data/write/pack_pass.
 #pragma once
 
@@ -23,28 +23,28 @@ class Pipeline {
     std::uint64_t batch = 0;
     std::size_t slot = 0;
     std::uint64_t number = 0;
-    std::size_t worker = 0;  ///< which thread does it; the number of threads: the caller of take()
+    std::size_t worker = 0;  ///< the thread that does it; the number of threads: the caller of take()
   };
   using Work = std::function<void(const Piece&)>;
 
-  /// `work` is called by `n_threads` threads (fewer where the system allows no more) and by take() at once; with
-  /// threads, two slots at least.
+  /// `n_threads` threads (fewer if the system allows no more) and take() call `work` at once; with threads, at least
+  /// two slots are needed.
   Pipeline(std::size_t n_threads, std::size_t n_slots, std::uint64_t n_pieces, Work work);
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  /// Waits until no piece is under way and drops what was made; what `work` reads may be changed until start().
+  /// Waits until no piece is being made, and drops all batches; until start(), the data that `work` reads may change.
   void stop();
-  /// Batches [first, end), after stop().
+  /// Makes batches [first, end), after stop().
   void start(std::uint64_t first, std::uint64_t end);
 
   struct Taken {
     std::uint64_t batch = 0;
     std::size_t slot = 0;
   };
-  /// The next batch, whose slot is the caller's until the next call; nothing after the last. Rethrows what its pieces
-  /// threw (of several, the lowest piece's), then and at every further call.
+  /// Returns the next batch, whose slot belongs to the caller until the next call; nothing after the last. Rethrows an
+  /// error of its pieces (the lowest piece's), at this and every further call.
   [[nodiscard]] std::optional<Taken> take();
 
  private:

@@ -11,16 +11,16 @@
 namespace lockstep::data {
 namespace {
 
-// Tells the permutations within windows from that of the chunks.
+// Separates the permutations within windows from that of the chunks.
 constexpr std::uint64_t window_salt = 0x9d39'247e'3377'6d41;
 
-/// The epoch's order of chunks, cut into windows that are permuted each by itself.
+/// The epoch's order of chunks, divided into windows that are permuted separately.
 class BlockedOrder {
  public:
   BlockedOrder(std::uint64_t n_samples, std::uint64_t window_chunks, std::vector<std::uint64_t> chunk_starts)
       : n_{n_samples}, window_chunks_{window_chunks}, chunk_starts_{std::move(chunk_starts)} {
     core::require(n_ == 0 || (!chunk_starts_.empty() && chunk_starts_.front() == 0), "chunks cover the set");
-    core::require(std::is_sorted(chunk_starts_.begin(), chunk_starts_.end()), "chunks are ascending");
+    core::require(std::is_sorted(chunk_starts_.begin(), chunk_starts_.end()), "chunks start in ascending order");
     chunk_starts_.push_back(n_);
   }
 
@@ -52,7 +52,7 @@ class BlockedOrder {
     return chunk_starts_[chunk + 1] - (*end - place);
   }
 
-  /// Neighbours of one chunk are uniformly spread over its window, those of two chunks over the epoch.
+  /// Neighbours in one chunk are spread uniformly over its window, those in two chunks over the epoch.
   double mixing() const noexcept {
     double sum = 0;
     for (std::size_t rank = 0; rank < chunks_.size(); ++rank) {
@@ -75,9 +75,9 @@ class BlockedOrder {
 
   std::uint64_t n_;
   std::uint64_t window_chunks_;
-  std::vector<std::uint64_t> chunk_starts_;  ///< and the end of the last
+  std::vector<std::uint64_t> chunk_starts_;  ///< followed by the end of the last
   std::vector<std::uint64_t> chunks_{};      ///< in the epoch's order
-  std::vector<std::uint64_t> ends_{};  ///< of each of `chunks_`: position after its last if windows were not permuted
+  std::vector<std::uint64_t> ends_{};        ///< by rank in `chunks_`: position after its last without permuted windows
   std::vector<Window> windows_{};
 };
 

@@ -37,8 +37,8 @@ constexpr std::uint64_t copied_together = std::uint64_t{4} << 20;
   fail_to_stage(fmt::format("cannot write {}: {}", path, core::system_reason(errno)));
 }
 
-/// A file that is being written, removed again unless it is finished. A link of its final name is replaced, not
-/// followed: in a shared folder it may be another user's.
+/// A file that is being written, and is removed unless it is finished. Replaces a link with its final name instead of
+/// following it: in a shared folder it may belong to another user.
 class Copy {
  public:
   explicit Copy(std::string final_path)
@@ -97,7 +97,7 @@ void copy_item(const fs::path& from, const fs::path& to, const ManifestFile& ite
   copy.finish();
 }
 
-/// Files of `items` that fall to this rank of its node.
+/// The files of `items` for this rank of its node.
 std::vector<ManifestFile> share_of(const std::vector<ManifestFile>& items, const runtime::Communicator& node) {
   std::vector<ManifestFile> mine;
   for (auto i = static_cast<std::size_t>(node.rank()); i < items.size(); i += static_cast<std::size_t>(node.n_ranks()))
@@ -105,8 +105,8 @@ std::vector<ManifestFile> share_of(const std::vector<ManifestFile>& items, const
   return mine;
 }
 
-/// Collective: `work` with each of this rank's files; ranks wait for each other after every one, so that none of them
-/// seems to hang. False if a signal asks for an end.
+/// Collective: calls `work` with each of this rank's files; ranks wait for each other after every one, so that none
+/// seems to hang. Returns false if a signal asks for an end.
 bool over_files(const runtime::Communicator& world, const std::vector<ManifestFile>& mine,
                 const std::function<void(const ManifestFile&)>& work, const std::function<void()>& on_file) {
   for (std::size_t i = 0; world.any(i < mine.size()); ++i) {
@@ -150,7 +150,7 @@ void check_room(const std::string& folder, std::uint64_t needed) {
                             core::format_bytes({needed}), core::format_bytes({space.available})));
 }
 
-/// Collective over a node: what its ranks are about to write.
+/// Collective over a node: the bytes that its ranks are about to write.
 std::uint64_t bytes_of_node(const std::vector<ManifestFile>& missing, const runtime::Communicator& node) {
   std::uint64_t mine = 0;
   for (const ManifestFile& item : missing) mine += item.bytes;
@@ -186,7 +186,7 @@ std::string stage(const runtime::Communicator& world, const std::string& set_fol
   runtime::together(world, [&] { check_room(folder, needed); });
   const auto copy = [&](const ManifestFile& item) { copy_item(set_folder, folder, item); };
   if (!over_files(world, missing, copy, on_file)) return set_folder;
-  // The manifest comes last: a folder that has one is whole.
+  // The manifest comes last: a folder with a manifest is whole.
   runtime::together(world, [&] {
     const std::string path = (fs::path{folder} / manifest_name).string();
     if (node.rank() != 0 || (fs::exists(path) && io::read_text(path) == text)) return;

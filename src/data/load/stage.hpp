@@ -1,4 +1,4 @@
-// A copy of a set on each node, for nodes whose own disks are faster than what they share.
+// A copy of a set on each node, for nodes whose own disks are faster than the shared ones.
 // Invariant: a copy exists whole and verified, or not at all.
 // Used by the trainer and by `lockstep shard bench` (--stage).
 #pragma once
@@ -10,9 +10,9 @@
 
 namespace lockstep::data {
 
-/// Collective: copies the set's files into a folder of its own within `parent` (node-local) once per node, verified by
-/// digest, and returns that folder, to be opened instead; its name follows from the manifest, and what is there already
-/// and right is kept. `on_file` is called as files are done. A signal ends it early: it returns `set_folder` then.
+/// Collective: copies the set's files into a folder within `parent` (node-local) once per node, verified by digest.
+/// Returns that folder, which is opened instead; its name follows from the manifest, and correct existing files are
+/// kept. Calls `on_file` as files are done. A signal ends it early: then it returns `set_folder`.
 std::string stage(const runtime::Communicator& world, const std::string& set_folder, const std::string& parent,
                   const std::function<void()>& on_file = {});
 

@@ -41,7 +41,7 @@ void in_parallel(std::uint64_t n, std::size_t n_threads, F f) {
   try {
     for (std::size_t i = 0; i < std::min<std::uint64_t>(n_threads, n); ++i) threads.emplace_back(work);
   } catch (const std::system_error&) {
-    // The system allows no more threads: those there are do the work.
+    // The system allows no more threads: the existing ones do the work.
   }
   work();
   for (std::thread& thread : threads) thread.join();
@@ -116,7 +116,7 @@ class CachedStore final : public Store {
     return {{x + offsets[index], offsets[index + 1] - offsets[index]}, label};
   }
 
-  /// Where each sample of [first, end) will begin in this rank's part of x, and the end.
+  /// Returns where each sample of [first, end) will begin in this rank's part of x, and the end.
   static std::vector<std::uint64_t> offsets_of(const ShardSet& set, std::uint64_t first, std::uint64_t end) {
     std::vector<std::uint64_t> offsets{0};
     for (const Stretch& run : runs_of(set, first, end)) {
@@ -131,7 +131,7 @@ class CachedStore final : public Store {
     const std::span mine = segment_->part(node_->rank());
     const std::span y = mine.first(static_cast<std::size_t>(label_bytes()));
     const std::span x = mine.subspan(y.size());
-    // Pieces begin where chunks do, but for the first, so that no chunk is read twice.
+    // All pieces but the first begin where chunks do, so that no chunk is read twice.
     const std::uint64_t step = set.manifest().chunk_samples;
     std::vector<Stretch> pieces;
     for (const Stretch& run : runs_of(set, first, end)) {

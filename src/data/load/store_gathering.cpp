@@ -12,26 +12,26 @@
 namespace lockstep::data {
 namespace {
 
-// Of samples read ahead at a time and what is known of them, two times of which may be in memory.
+// The limit for samples that are read ahead at a time, with their bookkeeping; two such groups may be in memory.
 constexpr std::uint64_t most_bytes = std::uint64_t{32} << 20;
 
-// Reading a part of a file costs as much as handing out some ten samples; spread over so many it no longer shows. Below
-// two samples a part, there is nothing to win.
+// Reading a part of a file costs as much as delivering about ten samples; with this many samples per part it no longer
+// matters. With fewer than two samples per part, nothing is gained.
 constexpr std::uint64_t least_per_part = 2, enough_per_part = 32;
 
-// The first of several may be as large as this; each next one grows by the factor, until reading together pays in full.
+// The first of several may be this large; each later one grows by the factor, until reading together pays off fully.
 constexpr std::uint64_t first_samples = 2048, growth = 16;
 
-// A thread takes so many samples at a time.
+// A thread takes this many samples at a time.
 constexpr std::size_t taken_together = 4096;
 
-/// Samples that are read together wherever they are in it: a compressed chunk, else about what a check sum covers.
+/// Samples that are read together wherever they are in it: a compressed chunk, else about the range of a check sum.
 std::uint64_t part_samples(const ShardSet& set) noexcept {
   if (set.manifest().filter != io::Filter::none) return set.manifest().chunk_samples;
   return std::max<std::uint64_t>(1, crc_block_bytes / std::max(set.spec().x.bytes(), set.spec().y.bytes()));
 }
 
-/// Samples of some batches that follow one another: first planned, then read by the threads that want them.
+/// Samples of some consecutive batches: first planned, then read by the threads that need them.
 class Gathering {
  public:
   Gathering(const ShardSet& set, std::uint64_t first_batch) : set_{set}, first_batch_{first_batch} {}
@@ -46,7 +46,7 @@ class Gathering {
   [[nodiscard]] std::uint64_t end_batch() const noexcept { return first_batch_ + n_batches(); }
   [[nodiscard]] std::size_t n_samples() const noexcept { return ids_.size(); }
 
-  /// After the last batch.
+  /// Called after the last batch.
   void plan() {
     x_.resize(ids_.size() * x_bytes_);
     y_.resize(ids_.size() * y_bytes_);
@@ -57,7 +57,7 @@ class Gathering {
     n_open_ = n_pieces_;
   }
 
-  /// Returns when all is read; called by any number of threads, which share the work.
+  /// Returns when everything is read; any number of threads may call it, and they share the work.
   void read() {
     Part part;
     for (std::size_t piece = next_piece_++; piece < n_pieces_; piece = next_piece_++) {
@@ -75,7 +75,7 @@ class Gathering {
     is_read_.wait(lock, [&] { return n_open_ == 0; });
   }
 
-  /// After read(); throws what reading one of these samples has thrown.
+  /// Called after read(); rethrows an error in reading one of these samples.
   void append(const Wanted& wanted, std::vector<StoredSample>& samples) const {
     const std::size_t begin = ends_[wanted.batch - first_batch_] + static_cast<std::size_t>(wanted.first);
     const std::size_t end = begin + wanted.ids.size();
@@ -89,12 +89,12 @@ class Gathering {
 
  private:
   using Place = std::pair<std::uint64_t, std::size_t>;  ///< a sample's id, and its place in the window
-  /// Memory of a thread.
+  /// A thread's memory.
   struct Part {
     std::vector<std::byte> x, y;
   };
 
-  // Borders of pieces move to those of parts, so that no part is read twice.
+  // Moves the ends of pieces to those of parts, so that no part is read twice.
   [[nodiscard]] std::size_t begin_of(std::size_t piece) const {
     std::size_t place = std::min(piece * taken_together, places_.size());
     if (place == 0 || place == places_.size()) return place;
@@ -122,7 +122,7 @@ class Gathering {
 
   void read_part(std::span<const Place> places, Part& part) {
     if (places.size() > 1 && read_range(places, part)) return;
-    // What is damaged concerns its own samples alone, and them not before they are wanted.
+    // Damage affects only its own samples, and is reported only when they are needed.
     for (const Place& place : places) {
       try {
         copy_range({&place, 1}, part);
@@ -140,7 +140,7 @@ class Gathering {
     return false;  // reported again with the sample that causes it
   }
 
-  // Of samples that lie in one shard, all between the first and the last are read.
+  // Reads everything between the first and the last of some samples in one shard.
   void copy_range(std::span<const Place> places, Part& part) {
     const std::uint64_t first = places.front().first, n = places.back().first - first + 1;
     part.x.resize(n * x_bytes_);
@@ -156,7 +156,7 @@ class Gathering {
   const std::size_t x_bytes_ = set_.spec().x.bytes(), y_bytes_ = set_.spec().y.bytes();
   const std::uint64_t part_samples_ = data::part_samples(set_);
   const std::uint64_t first_batch_;
-  std::vector<std::size_t> ends_{0};  ///< where each batch begins, and the end
+  std::vector<std::size_t> ends_{0};  ///< where each batch begins, followed by the end
   std::vector<std::uint64_t> ids_;
   std::vector<Place> places_;  ///< ascending
   std::vector<std::byte> x_, y_;
@@ -193,18 +193,18 @@ class GatheringStore final : public Store {
  private:
   std::shared_ptr<Gathering> window_of(std::uint64_t batch) {
     const std::lock_guard lock{mutex_};
-    core::require(batch >= begin_ && batch < end_, "batches that are asked for are still to come");
+    core::require(batch >= begin_ && batch < end_, "a requested batch is one of those that begin() has announced");
     while (!last_ || batch >= last_->end_batch()) {
       auto next = planned();
       before_ = std::exchange(last_, std::move(next));
     }
     if (batch >= last_->first_batch()) return last_;
-    core::require(before_ && batch >= before_->first_batch(), "batches are asked for about in their order");
+    core::require(before_ && batch >= before_->first_batch(), "batches are requested approximately in their order");
     return before_;
   }
 
-  // The first is small, so that the first batch is there soon; each has no fewer batches than are asked for at once, so
-  // that no more than two are needed.
+  // The first is small, so that the first batch is ready soon. Each has at least as many batches as are requested at
+  // once, so that two are enough.
   std::shared_ptr<Gathering> planned() const {
     const std::uint64_t first = last_ ? last_->end_batch() : begin_;
     const std::uint64_t wanted =

@@ -8,13 +8,13 @@
 namespace lockstep::data {
 namespace {
 
-/// Makes room without ever giving any back.
+/// Makes room; never frees memory.
 std::span<std::byte> grown(std::vector<std::byte>& memory, std::uint64_t bytes) {
   if (memory.size() < bytes) memory.resize(static_cast<std::size_t>(bytes));
   return std::span{memory}.first(static_cast<std::size_t>(bytes));
 }
 
-/// Reads each sample by itself: the least traffic where neighbours are not asked for soon.
+/// Reads each sample separately, which is the least traffic if neighbours are not needed soon.
 class SampleStore final : public Store {
  public:
   explicit SampleStore(std::shared_ptr<const ShardSet> set) : set_{std::move(set)} {}
@@ -60,7 +60,7 @@ class SampleStore final : public Store {
   std::shared_ptr<const ShardSet> set_;
 };
 
-/// Reads whole blocks and keeps the last ones. Samples point into them, and whoever fetched keeps them meanwhile.
+/// Reads whole blocks and keeps the last ones. Samples point into them; the fetching thread keeps them alive meanwhile.
 class BlockStore final : public Store {
  public:
   BlockStore(std::shared_ptr<const ShardSet> set, const StreamingOptions& options)
@@ -87,7 +87,7 @@ class BlockStore final : public Store {
   void forget() noexcept override { blocks_.clear(); }
 
  private:
-  // Instead of waiting for a block that another thread reads, first reads one that is needed soon.
+  // Instead of waiting for a block that another thread reads, first reads another one that is needed soon.
   void spread_reading(std::span<const std::uint64_t> ids) {
     if (options_.is_sequential) {
       std::uint64_t number = ids.empty() ? starts_.size() : number_of(ids.back());

@@ -12,10 +12,10 @@
 namespace lockstep::data {
 namespace {
 
-// What a block of image files shall have, in bytes; the chunks of raw samples have as much by default.
+// The bytes that a block of image files should have; the chunks of raw samples have as many by default.
 constexpr std::uint64_t encoded_block_bytes = std::uint64_t{4} << 20;
 
-/// Samples of a block: a function of the whole set's manifest, so that it never depends on what a rank has read.
+/// The samples of a block: a function of the whole set's manifest, so it never depends on what a rank has read.
 std::uint64_t block_samples(const Manifest& manifest) noexcept {
   if (manifest.chunk_samples > 0) return manifest.chunk_samples;
   std::uint64_t bytes = 0, n_samples = 0;

@@ -1,5 +1,5 @@
-// Runs of samples that are read together: a chunk of raw samples, or as many image files as make about as much.
-// Invariant: where blocks begin follows from the manifest alone; a block lies in one shard.
+// Runs of samples that are read together: a chunk of raw samples, or as many image files as are about as large.
+// Invariant: the manifest alone determines where blocks begin; a block is in one shard.
 // Used by data/load/store and, for the order `blocked`, data/load/loader.
 #pragma once
 
@@ -23,26 +23,26 @@ struct StoredSample {
 struct Block {
   std::uint64_t first = 0;
   std::uint64_t n = 0;
-  std::vector<std::uint64_t> offsets{};  ///< where each sample begins in `x`, and the end
+  std::vector<std::uint64_t> offsets{};  ///< where each sample begins in `x`, followed by the end
   std::vector<std::byte> x{};
   std::vector<std::byte> y{};
 
   [[nodiscard]] StoredSample sample(std::uint64_t id) const noexcept;
 };
 
-/// First sample of each block, ascending.
+/// The first sample of each block, ascending.
 [[nodiscard]] std::vector<std::uint64_t> block_starts(const ShardSet& set);
 
-/// What a block of the set takes in memory; of an encoded set, about.
+/// The memory of a block of the set; approximate for an encoded set.
 [[nodiscard]] std::uint64_t block_bytes(const ShardSet& set) noexcept;
 
-/// Into `block`, whose memory is used again. The samples must lie in one shard.
+/// Reads into `block`, whose memory is reused. The samples must be in one shard.
 void read_block(const ShardSet& set, std::uint64_t first, std::uint64_t n, Block& block);
 
-/// Encoded sets: where samples [first, first + n), of one shard, begin in its x, and the end of the last.
+/// Encoded sets: where samples [first, first + n), of one shard, begin in its x, followed by the end of the last.
 [[nodiscard]] std::vector<std::uint64_t> read_offsets(const ShardSet& set, std::uint64_t first, std::uint64_t n);
 
-/// Encoded sets: rows of array `name` of shard `shard`.
+/// Encoded sets: reads rows of array `name` of shard `shard`.
 void read_rows(const ShardSet& set, std::size_t shard, std::string_view name, std::uint64_t first, std::uint64_t n,
                std::span<std::byte> out);
 

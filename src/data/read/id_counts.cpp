@@ -56,7 +56,7 @@ std::vector<std::uint64_t> count_ids(const runtime::Communicator& world, const s
                                      const Manifest& manifest, const std::function<void()>& on_progress) {
   std::vector<std::uint64_t> mine(manifest.spec.x.n_elements());
   runtime::together(world, [&] {
-    std::size_t n_shards = 0;  // of the splits before
+    std::size_t n_shards = 0;  // in earlier splits
     for (const Split& split : manifest.splits) {
       const ShardSet set{folder, manifest, split.name, 1};
       for (std::size_t shard = 0; shard < set.n_shards(); ++shard)

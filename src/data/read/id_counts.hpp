@@ -1,5 +1,5 @@
-// How many different ids the columns of a set may hold, as an embedding needs to know.
-// Invariant: of all splits, so that training and evaluation have tables of one size.
+// How many different ids the columns of a set may hold, which an embedding needs to know.
+// Invariant: covers all splits, so that training and evaluation have tables of one size.
 // Used by the trainer.
 #pragma once
 
@@ -13,11 +13,11 @@
 
 namespace lockstep::data {
 
-/// More than any embedding has rows.
+/// More than the rows of any embedding.
 inline constexpr std::uint64_t most_ids = std::uint64_t{1} << 31;
 
-/// Collective, of a set whose x are whole numbers: of each column of x the largest and one. Reads x of all samples
-/// once, shared out over the ranks; `on_progress` is called now and then. Throws core::Error (usage) if a number is not
+/// Collective: for a set whose x are whole numbers, returns for each column of x the maximum plus one. The ranks
+/// together read x of all samples once; calls `on_progress` now and then. Throws core::Error (usage) if a number is not
 /// an id, and as ShardReader.
 [[nodiscard]] std::vector<std::uint64_t> count_ids(const runtime::Communicator& world, const std::string& folder,
                                                    const Manifest& manifest, const std::function<void()>& on_progress);

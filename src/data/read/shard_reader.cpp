@@ -14,13 +14,14 @@
 namespace lockstep::data {
 namespace {
 
-// Up to here one read into scratch memory is cheaper than reading the ends and the middle of a range apart.
+// Up to this size, one read into scratch memory is cheaper than separate reads of the ends and the middle of a range.
 constexpr std::uint64_t largest_detour = 4 * crc_block_bytes;
 
-// So much is read and then checked while it is still in the processor's own cache.
+// This many bytes are read and then checked while they are still in the processor's own cache.
 constexpr std::uint64_t checked_together = 4 * crc_block_bytes;
 
-/// Memory of this thread for bytes that are not delivered as they are. Kept, as every read would allocate it anew.
+/// This thread's memory for bytes that are not delivered directly. Kept, because otherwise every read would allocate
+/// it.
 std::span<std::byte> scratch(std::vector<std::byte>& kept, std::uint64_t bytes) {
   if (kept.size() < bytes) kept.resize(bytes);
   return std::span{kept}.first(bytes);
@@ -29,12 +30,12 @@ thread_local std::vector<std::byte> stored_scratch;
 thread_local std::vector<std::byte> decoded_scratch;
 
 struct Mismatch {
-  std::uint64_t part = 0;  ///< of the check sums looked at
+  std::uint64_t part = 0;  ///< index among the given check sums
   std::uint32_t expected = 0;
   std::uint32_t found = 0;
 };
 
-// From check sum `part` of `crcs` on; `stored` begins with the block or chunk of the first of them.
+// Starts at check sum `part` of `crcs`; `stored` begins with the block or chunk of the first of them.
 std::optional<Mismatch> find_mismatch(const ArrayIndex& array, std::span<const std::uint32_t> crcs,
                                       std::span<const std::byte> stored, std::uint64_t part = 0) {
   const std::uint64_t step = array.filter == io::Filter::none ? crc_block_bytes : stored.size();
@@ -50,7 +51,7 @@ std::string describe(const Mismatch& mismatch) {
   return fmt::format("CRC32C expected {:#010x}, found {:#010x}", mismatch.expected, mismatch.found);
 }
 
-/// Rows of a chunk that a check sum covers, counted from its beginning; of padding, the last row before it.
+/// The rows of a chunk that a check sum covers, counted from its begin; for padding, the last row before it.
 struct Rows {
   std::uint64_t first = 0;
   std::uint64_t last = 0;
@@ -124,14 +125,14 @@ ShardReader::ShardReader(const std::string& folder, const ShardEntry& entry, con
 }
 
 void ShardReader::read_chunk(const ArrayIndex& array, std::uint64_t chunk, std::span<std::byte> out) const {
-  core::require(chunk < array.chunks.size(), "a chunk that is read is one of the array");
+  core::require(chunk < array.chunks.size(), "the chunk to read belongs to the array");
   read_rows(array, chunk * array.chunk_rows, array.rows_in(chunk), out);
 }
 
 void ShardReader::read_rows(const ArrayIndex& array, std::uint64_t first, std::uint64_t n,
                             std::span<std::byte> out) const {
-  core::require(first <= array.n_rows && n <= array.n_rows - first, "rows that are read are rows of the array");
-  core::require(out.size() == n * array.row_bytes, "memory for rows has their size");
+  core::require(first <= array.n_rows && n <= array.n_rows - first, "the rows to read belong to the array");
+  core::require(out.size() == n * array.row_bytes, "the output has the size of the rows");
   while (n > 0) {
     const std::uint64_t chunk = first / array.chunk_rows;
     const std::uint64_t row = first % array.chunk_rows;
@@ -161,7 +162,7 @@ void ShardReader::read_plain(const ArrayIndex& array, std::uint64_t chunk, std::
     std::memcpy(out.data(), blocks.data() + (begin - low), out.size());
     return;
   }
-  // Whole blocks in the middle go where they belong; only the ends take the detour.
+  // Whole blocks in the middle are read in place; only the ends are read via scratch memory.
   const std::uint64_t head = low == begin ? 0 : low + crc_block_bytes - begin;
   const std::uint64_t tail = high == end ? 0 : end % crc_block_bytes;
   const std::uint64_t middle = out.size() - head - tail;
@@ -172,7 +173,7 @@ void ShardReader::read_plain(const ArrayIndex& array, std::uint64_t chunk, std::
 
 void ShardReader::read_blocks(const ArrayIndex& array, std::uint64_t chunk, std::uint64_t begin,
                               std::span<std::byte> out) const {
-  // A compressed chunk has one check sum only.
+  // A compressed chunk has only one check sum.
   const std::uint64_t piece_bytes = array.filter == io::Filter::none ? checked_together : out.size();
   for (std::uint64_t at = 0; at < out.size(); at += piece_bytes) {
     const auto piece = out.subspan(at, std::min(piece_bytes, out.size() - at));
@@ -234,7 +235,7 @@ std::string ShardReader::place(const ArrayIndex& array, std::uint64_t chunk, std
   return fmt::format("{}, chunk {} ({})", array.name, chunk, samples);
 }
 
-// Reads no more than the two offsets that enclose a sample at a time, as this may be called where memory is short.
+// Reads at a time only the two offsets that enclose a sample, because memory may be short here.
 std::string ShardReader::samples_of_bytes(std::uint64_t begin, std::uint64_t end) const try {
   const ArrayIndex& offsets = *index_.find(x_offset_name);
   const auto sample_at = [&](std::uint64_t byte) {

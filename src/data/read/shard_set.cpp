@@ -15,7 +15,7 @@
 namespace lockstep::data {
 namespace {
 
-/// The open shards, least recently used last.
+/// The open shards, most recently used first.
 class OpenShards {
  public:
   using Reader = std::shared_ptr<const ShardReader>;
@@ -30,7 +30,7 @@ class OpenShards {
     return place->second->second;
   }
 
-  /// Another thread may have been faster: then its reader is kept and returned.
+  /// If another thread was faster, keeps and returns its reader.
   Reader insert(std::size_t shard, Reader reader) {
     const std::lock_guard lock{mutex_};
     const auto [place, is_new] = places_.try_emplace(shard);
@@ -71,7 +71,7 @@ struct ShardSet::State {
   std::string folder;
   Manifest manifest;
   const Split& split;
-  std::vector<std::uint64_t> starts;  ///< by shard, and the number of samples at the end
+  std::vector<std::uint64_t> starts;  ///< by shard, followed by the number of samples
   ReadCounters counters;
   OpenShards open;
 };
@@ -108,10 +108,10 @@ std::shared_ptr<const ShardReader> ShardSet::open(std::size_t shard) const {
 }
 
 void ShardSet::read(std::uint64_t first, std::uint64_t n, std::span<std::byte> x, std::span<std::byte> y) const {
-  core::require(!spec().is_encoded(), "samples that are read as they are stored are not encoded");
-  core::require(first <= n_samples() && n <= n_samples() - first, "samples that are read are in the set");
+  core::require(!spec().is_encoded(), "read() is for sets that are not encoded");
+  core::require(first <= n_samples() && n <= n_samples() - first, "the samples to read are in the set");
   const std::uint64_t x_bytes = spec().x.bytes(), y_bytes = spec().y.bytes();
-  core::require(x.size() == n * x_bytes && y.size() == n * y_bytes, "memory for samples has their size");
+  core::require(x.size() == n * x_bytes && y.size() == n * y_bytes, "the outputs have the size of the samples");
   for (std::size_t shard = shard_of(first); n > 0; ++shard) {
     const std::uint64_t n_here = std::min(n, first_of(shard + 1) - first);
     const auto reader = open(shard);
@@ -127,7 +127,7 @@ void ShardSet::read(std::uint64_t first, std::uint64_t n, std::span<std::byte> x
 }
 
 std::vector<std::byte> ShardSet::read_encoded(std::uint64_t sample, std::span<std::byte> y) const {
-  core::require(spec().is_encoded() && sample < n_samples(), "encoded samples are read from a set that has them");
+  core::require(spec().is_encoded() && sample < n_samples(), "the encoded sample to read is in an encoded set");
   const std::size_t shard = shard_of(sample);
   const auto reader = open(shard);
   const ShardIndex& index = reader->index();

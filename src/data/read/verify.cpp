@@ -88,14 +88,14 @@ class Examiner {
   Examiner(const std::string& folder, const Manifest& manifest, std::function<void(std::uint64_t)> progress)
       : folder_{folder}, manifest_{manifest}, progress_{std::move(progress)} {}
 
-  /// What is wrong with the file, one line each.
+  /// Returns the defects of the file, one line each.
   std::vector<std::string> examine(const ManifestFile& item) {
     found_.clear();
     is_unread_ = false;
     const std::string path = fmt::format("{}/{}", folder_, item.file);
     try {
       using Type = std::filesystem::file_type;
-      std::error_code error;  // told by open()
+      std::error_code error;  // reported by open()
       const Type type = std::filesystem::status(path, error).type();
       if (type == Type::not_found) return {"missing"};
       if (type != Type::regular && type != Type::none) return {"a folder, a pipe or a device, not a file"};
@@ -162,12 +162,12 @@ class Examiner {
     return digest.hex();
   }
 
-  // Something in the file is changed: says what, as finely as its check sums tell.
+  // Something in the file has changed: reports it as precisely as its check sums allow.
   void explain(const ManifestFile& item, const std::string& digest) {
     try {
       if (item.shard != nullptr) examine_chunks(open(*item.shard));
     } catch (const core::Error&) {
-      if (!is_unread_) throw;  // that it is changed is known
+      if (!is_unread_) throw;  // the change is already known
     }
     if (found_.empty())
       found_.push_back(
@@ -220,7 +220,7 @@ class Examiner {
   const Manifest& manifest_;
   std::function<void(std::uint64_t)> progress_;
   std::optional<core::Error> unreadable_;
-  bool is_unread_ = false;  ///< the file that is examined
+  bool is_unread_ = false;  ///< about the current file
   ReadCounters counters_;
   std::vector<std::string> found_;
 };
@@ -236,7 +236,7 @@ std::vector<Damage> find_surplus(const std::string& folder, const std::vector<Ma
   return damages;
 }
 
-// Collective: nothing if the manifest itself is damaged; then `result` says so on rank 0.
+// Collective: returns nothing if the manifest itself is damaged; then `result` says so on rank 0.
 std::optional<Manifest> read_manifest_of(const std::string& folder, const runtime::Communicator& world,
                                          VerifyResult& result) {
   try {
@@ -248,7 +248,7 @@ std::optional<Manifest> read_manifest_of(const std::string& folder, const runtim
   }
 }
 
-/// The progress of all ranks, as each sees it from its own.
+/// The progress of all ranks, which each rank estimates from its own.
 class Progress {
  public:
   using Function = std::function<bool(std::uint64_t, std::uint64_t)>;
@@ -271,14 +271,14 @@ class Progress {
   bool is_stopped_ = false;
 };
 
-/// The bytes of every n-th item from `first` on.
+/// The bytes of every n-th item, beginning with `first`.
 std::uint64_t bytes_of(const std::vector<ManifestFile>& items, std::size_t first = 0, std::size_t n = 1) {
   std::uint64_t bytes = 0;
   for (std::size_t i = first; i < items.size(); i += n) bytes += items[i].bytes;
   return bytes;
 }
 
-// Collective: the lines of all ranks on rank 0, in the order of `items`.
+// Collective: gathers the lines of all ranks on rank 0, in the order of `items`.
 std::vector<Damage> gather_damages(const runtime::Communicator& world, const std::vector<ManifestFile>& items,
                                    const std::vector<std::pair<std::size_t, std::string>>& mine) {
   std::string text;
@@ -309,7 +309,7 @@ VerifyResult verify(const std::string& folder, const runtime::Communicator& worl
   Progress mine{progress, bytes_of(items, rank, n_ranks), bytes_of(items)};
   Examiner examiner{folder, *manifest, [&](std::uint64_t bytes) { mine.advance(bytes); }};
   std::vector<std::pair<std::size_t, std::string>> lines;
-  // One file of each rank a round, and then all ask whether to go on.
+  // Each round, every rank examines one file, and then all decide whether to continue.
   for (std::size_t first = 0; first < items.size() && !result.is_stopped; first += n_ranks) {
     if (const std::size_t item = first + rank; item < items.size())
       for (std::string& line : examiner.examine(items[item])) lines.emplace_back(item, std::move(line));

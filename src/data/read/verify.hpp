@@ -1,5 +1,5 @@
-// Whether every byte of a shard folder is what it was when it was written.
-// Invariant: finds every single-byte change of every file, and says which samples it touches.
+// Checks whether every byte of a shard folder equals what was written.
+// Invariant: finds every single-byte change of every file, and names the affected samples.
 // Used by `lockstep shard verify`.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace lockstep::data {
 
-/// One defect, such as a damaged, missing or surplus file, as a user reads it: file, array, chunk, samples, expected,
+/// One defect, such as a damaged, missing or surplus file, in a user's words: file, array, chunk, samples, expected,
 /// found.
 struct Damage {
   std::string file;
@@ -27,13 +27,13 @@ struct VerifyResult {
   std::uint64_t n_samples = 0;
   std::uint64_t bytes = 0;
   bool is_stopped = false;
-  /// The error of a file that this rank cannot read, which says nothing about the set.
+  /// The error for a file that this rank cannot read, which says nothing about the set.
   std::optional<core::Error> unreadable{};
 };
 
-/// Collective: reads every file once, shards dealt to ranks; per shard the digest, and if that differs the index and
-/// every CRC, to name the samples. Also: surplus files, and (as a defect of the content) labels out of range of the
-/// classes. `progress(bytes done, bytes in all)`, on every rank, may stop it by returning false.
+/// Collective: reads every file once, shards divided among ranks. Compares the digest of each shard, and if it differs
+/// the index and every CRC, to name the samples. Also finds surplus files, and (as defects of the content) labels
+/// outside the classes. `progress(bytes done, total bytes)`, on every rank, may stop it by returning false.
 VerifyResult verify(const std::string& folder, const runtime::Communicator& world,
                     const std::function<bool(std::uint64_t, std::uint64_t)>& progress);
 

@@ -19,7 +19,7 @@ struct Point {
   float y = 0;
 };
 
-/// Everything random about the shape of one drawing: where a point of a glyph comes to lie, in pixels.
+/// All randomness in the shape of one drawing: maps a point of a glyph to pixels.
 class Warp {
  public:
   explicit Warp(core::Random& random) {
@@ -49,7 +49,7 @@ class Warp {
   }
 
  private:
-  /// A smooth displacement: neighbours are pushed alike.
+  /// A smooth displacement: neighbours move alike.
   struct Wave {
     Point turn{};
     float phase = 0;
@@ -61,7 +61,7 @@ class Warp {
   std::array<Wave, 3> waves_{};
 };
 
-/// Squared distance of each pixel's centre to what has been drawn, exact up to `reach` pixels.
+/// The squared distance of each pixel's centre to the drawing, exact up to `reach` pixels.
 class DistanceField {
  public:
   explicit DistanceField(float reach) : reach_{reach} { squares_.fill(reach * reach); }
@@ -84,7 +84,7 @@ class DistanceField {
     }
   }
 
-  // A Catmull-Rom spline, each span as three lines.
+  // A Catmull-Rom spline, with three lines per span.
   void add_curve(std::span<const Point> points) {
     Point last = points.front();
     for (std::size_t i = 0; i + 1 < points.size(); ++i) {
@@ -143,7 +143,7 @@ void draw_glyph(const Glyph& glyph, core::Random& random, Field& field) {
   distances.fill(radius, 1, field);
 }
 
-// What does not belong to the digit: in one drawing of four, a short stroke anywhere.
+// Draws something that does not belong to the digit: in one of four drawings, a short stroke anywhere.
 void draw_distractor(core::Random& random, Field& field) {
   if (random.below(4) != 0) return;
   const Point a{uniform(random, 0, side), uniform(random, 0, side)};
@@ -154,7 +154,7 @@ void draw_distractor(core::Random& random, Field& field) {
   distances.fill(radius, ink, field);
 }
 
-// Each pixel gives `share` to each of its neighbours in the row, then in the column; what lies outside is empty.
+// Each pixel gives `share` to each of its neighbours in the row, then in the column; outside is empty.
 void blur(float share, Field& field) {
   for (const int step : {1, side}) {
     const Field before = field;

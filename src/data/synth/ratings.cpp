@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t rank = 4;
 
-/// What a user likes or an item is: a bias and a vector.
+/// A user's preferences or an item's properties: a bias and a vector.
 struct Taste {
   float bias = 0;
   std::array<float, rank> factors{};
@@ -64,7 +64,7 @@ class RatingsSource final : public Source {
     return taste;
   }
 
-  // In steps of a half, as people rate.
+  // Rounds to halves, as people rate.
   static float rate(const Taste& user, const Taste& item, float noise) {
     float rating = 3.5F + user.bias + item.bias + noise;
     for (std::size_t k = 0; k < rank; ++k) rating += user.factors[k] * item.factors[k];

@@ -1,4 +1,4 @@
-// Where each synthesizer takes its random numbers from.
+// The streams of random numbers of each synthesizer.
 // Invariant: no two of (kind, split, index) share a stream, so no sample shares numbers with another.
 // Used by data/synth/.
 #pragma once
@@ -11,7 +11,7 @@ namespace lockstep::data {
 
 enum class SynthKind : std::uint64_t { toy = 1, digits, images, ratings };
 
-/// Beside the splits 0 and 1: numbers of a class, a user or an item.
+/// In addition to the splits 0 and 1: numbers of a class, a user or an item.
 inline constexpr std::uint64_t class_stream = 2, user_stream = 3, item_stream = 4;
 
 [[nodiscard]] inline core::Random synth_random(std::uint64_t seed, SynthKind kind, std::uint64_t split,

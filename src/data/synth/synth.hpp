@@ -1,5 +1,5 @@
-// Data made from nothing but a seed: for machines without a network, for tests and for measurements.
-// Invariant: sample i is a pure function of (kind, options, i), whichever thread makes it.
+// Data made only from a seed: for machines without a network, for tests and for measurements.
+// Invariant: sample i is a pure function of (kind, options, i), on any thread.
 // Used by `lockstep shard synth` and the trainer; each kind is one file of this folder.
 #pragma once
 

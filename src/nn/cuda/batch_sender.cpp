@@ -26,7 +26,7 @@ BatchSender::BatchSender(const Sizes& sizes)
   arrived_ = Buffer{size, Memory::device};
 }
 
-// Samples are last, so that one copy has all there is of a batch that is not full.
+// Samples are last, so one copy takes everything even if the batch is not full.
 BatchSender::Places BatchSender::send(const data::Batch& batch, runtime::Stream& stream) {
   Sent& sent = sent_[n_sent_++ % sent_.size()];
   sent.done.wait();

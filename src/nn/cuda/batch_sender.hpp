@@ -15,7 +15,7 @@ namespace lockstep::nn::cuda {
 
 class BatchSender {
  public:
-  /// Of what a batch has, in bytes, at most; views and levels: of its images.
+  /// The greatest size of each part of a batch, in bytes; views and levels belong to images.
   struct Sizes {
     std::size_t y = 0, ids = 0, views = 0, levels = 0, x = 0;
   };
@@ -34,7 +34,7 @@ class BatchSender {
   /// Later operations of `stream` find the batch there. One stream at a time.
   Places send(const data::Batch& batch, runtime::Stream& stream);
 
-  /// Of the device.
+  /// Memory on the device.
   [[nodiscard]] std::size_t n_bytes() const noexcept { return 2 * x_at_ + 2 * x_bytes_; }
 
  private:
@@ -47,7 +47,7 @@ class BatchSender {
   std::array<Sent, 2> sent_{};                                                      ///< in turn
   std::size_t n_sent_ = 0;
   runtime::Buffer arriving_{}, arrived_{};
-  runtime::Event is_taken_{};  ///< what has arrived last, to its place
+  runtime::Event is_taken_{};  ///< the copy of the last batch to its place
   runtime::Stream sending_{};
 };
 

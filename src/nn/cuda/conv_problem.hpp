@@ -30,21 +30,21 @@ struct ConvProblem {
 
   [[nodiscard]] std::uint64_t height_out() const noexcept { return (height + 2 * padding - kernel) / stride + 1; }
   [[nodiscard]] std::uint64_t width_out() const noexcept { return (width + 2 * padding - kernel) / stride + 1; }
-  /// Of inputs, weights and outputs.
+  /// The sizes of inputs, weights and outputs.
   [[nodiscard]] std::size_t x_elements() const noexcept { return n_samples * height * width * n_in; }
   [[nodiscard]] std::size_t w_elements() const noexcept { return n_out * kernel * kernel * n_in; }
   [[nodiscard]] std::size_t y_elements() const noexcept { return n_samples * height_out() * width_out() * n_out; }
   [[nodiscard]] std::size_t n_elements() const noexcept { return x_elements() + w_elements() + y_elements(); }
 };
 
-/// How a convolution of the network's input is computed instead (kernels/fold.hpp): one that nothing of before is to
-/// learn from, of at most four channels and images of an even size, with a stride of 2.
+/// Returns how kernels/fold.hpp computes a convolution of the network's input. Nothing unless it has a stride of 2, at
+/// most four channels, images of an even size, and an input that needs no gradient.
 [[nodiscard]] std::optional<Fold> fold_of(const Network& network, const Node& node);
 
-/// All of it but the name: "256x56x56x64 by 64x3x3/1+1".
+/// Everything except the name: "256x56x56x64 by 64x3x3/1+1".
 [[nodiscard]] std::string describe(const ConvProblem& problem);
 
-/// Of a node that is one, folded where it is; `layouts`: layouts_of(network).
+/// The product of a node, folded if possible; nothing if the node has none. `layouts`: layouts_of(network).
 [[nodiscard]] std::optional<ConvProblem> problem_of(const Network& network, std::size_t node,
                                                     std::span<const ValueLayout> layouts, std::uint64_t n_samples);
 

@@ -27,10 +27,10 @@ enum class ConvPass : std::uint8_t {
 /// The operation on each element of a result before it is written.
 enum class Epilogue : std::uint8_t {
   none,
-  bias,           ///< forward: one number for each channel is added
-  bias_relu,      ///< and what is not positive becomes 0
+  bias,           ///< forward: adds one number per channel
+  bias_relu,      ///< then sets what is not positive to 0
   relu_backward,  ///< input_gradient: 0 where ReLU gave 0
-  kept            ///< weight_gradient: in float32, alone or added to what is there
+  kept            ///< weight_gradient: in float32, written or added
 };
 
 struct Product {
@@ -39,7 +39,7 @@ struct Product {
   Epilogue epilogue = Epilogue::none;
 };
 
-/// Of the operation that computes it: "conv_bias_relu".
+/// The name of the operation that computes it: "conv_bias_relu".
 [[nodiscard]] std::string_view name(const Product& product) noexcept;
 
 /// In the device's memory, of the type planned for: x {n, height, width, n_in}, w {n_out, kernel, kernel, n_in}, y {n,
@@ -50,7 +50,7 @@ struct ConvOperands {
   void* y = nullptr;
   std::byte* workspace = nullptr;      ///< of workspace_bytes()
   const float* bias = nullptr;         ///< of n_out
-  const void* rounded_bias = nullptr;  ///< the same in the type planned for, which products themselves add
+  const void* rounded_bias = nullptr;  ///< the same in the planned type, for products that add it themselves
   const void* rectified = nullptr;     ///< for relu_backward: what ReLU gave, as x
   bool adds = false;                   ///< if it is `kept`
 };
@@ -65,28 +65,28 @@ class Convolution {
 class Convolutions {
  public:
   virtual ~Convolutions() = default;
-  /// Finds the fastest way, for plan(); nothing if options.is_deterministic, or without options.agree, as for executors
-  /// that are only inspected. Collective like that: for products that all ranks have.
+  /// Finds the fastest way, for plan(). Does nothing if options.is_deterministic, or without options.agree, as for
+  /// executors that are only inspected. Collective like options.agree, for products that all ranks have.
   virtual void choose(std::span<const Product> products, core::DType type, const ExecutorOptions& options) = 0;
   /// Uses the chosen way, if there is one. Throws core::Error (system) if the library has none.
   [[nodiscard]] virtual std::unique_ptr<Convolution> plan(const Product& product, core::DType type) = 0;
 };
 
-/// Of the accelerator in use; `n_threads` of the host choose; `tunes`: open_accelerated_device(). Throws core::Error
-/// (usage) if this program is built without a library for it.
+/// Opens the library of the accelerator in use. `n_threads` threads of the host choose plans; `tunes`: see
+/// open_accelerated_device(). Throws core::Error (usage) if this program is built without such a library.
 [[nodiscard]] std::unique_ptr<Convolutions> open_convolutions(int n_threads, bool tunes);
 
-/// Of a node in training.
+/// The products of a node in training.
 struct NodeProducts {
   Product forward{};
   Product weight_gradient{};
-  std::optional<Product> input_gradient{};  ///< none where nothing of before learns from it
+  std::optional<Product> input_gradient{};  ///< none if no earlier node needs it
 };
 
-/// Nothing of a node that is none; `layouts`: layouts_of(network).
+/// Nothing if the node computes no product; `layouts`: layouts_of(network).
 [[nodiscard]] std::optional<NodeProducts> products_of(const Network& network, std::size_t node,
                                                       std::span<const ValueLayout> layouts, std::uint64_t n_samples);
-/// Of all nodes, on batches of so many samples.
+/// The products of all nodes, for batches of `n_samples`.
 [[nodiscard]] std::vector<Product> products_of(const Network& network, std::uint64_t n_samples);
 
 template <class T>

@@ -22,7 +22,7 @@ using runtime::Buffer;
 using runtime::DeviceSpan;
 using runtime::Memory;
 
-/// Memory of the host and of the device of the same size, and what goes from one to the other.
+/// Memory of equal size on the host and on the device, with copies between them.
 class Mirror {
  public:
   Mirror() = default;
@@ -33,7 +33,7 @@ class Mirror {
   [[nodiscard]] T* device() const {
     return device_.on_device<T>().data();
   }
-  /// The first bytes.
+  /// Sends the first `n_bytes`.
   void send(runtime::Stream& stream, std::size_t n_bytes) const {
     stream.copy(DeviceSpan<std::byte>::at(device<std::byte>(), n_bytes), host().first(n_bytes));
   }
@@ -55,7 +55,7 @@ class CudaExecutor final : public Executor {
  public:
   CudaExecutor(const Network& network, const ExecutorOptions& options, Convolutions& convolutions)
       : network_{network}, options_{options}, convolutions_{convolutions}, parameters_{network_} {
-    core::require(options.max_batch > 0, "a batch may have samples");
+    core::require(options.max_batch > 0, "max_batch is positive");
     const Node& first = network_.nodes().front();
     has_ids_ = std::holds_alternative<Ids>(first.layer);
     const auto n = static_cast<std::size_t>(options.max_batch);
@@ -104,7 +104,7 @@ class CudaExecutor final : public Executor {
 
   void bind(DeviceSpan<const float> parameters, DeviceSpan<float> gradients) override {
     core::require(parameters.size() == arena_elements() && gradients.size() == arena_elements(),
-                  "arenas have arena_elements()");
+                  "arenas have arena_elements() elements");
     core::require(arenas_.parameters == nullptr, "an executor is bound once");
     arenas_.parameters = parameters.data();
     arenas_.gradients = gradients.data();
@@ -122,7 +122,8 @@ class CudaExecutor final : public Executor {
   }
 
   void scale_loss(DeviceSpan<const float> scale) override {
-    core::require(programs_.empty() && scale.size() == 1, "a loss is scaled from the first pass on, by one number");
+    core::require(programs_.empty() && scale.size() == 1,
+                  "scale_loss() comes before the first pass and sets one number");
     arenas_.loss_scale = scale.data();
   }
 
@@ -156,11 +157,11 @@ class CudaExecutor final : public Executor {
   void send(const data::Batch& batch, const core::StepNumbers& numbers, Hooks& hooks,
             runtime::Stream& stream) override {
     check(batch);
-    core::require(batch.n > 0, "passes of samples may be recorded");
+    core::require(batch.n > 0, "a batch to send has samples");
     send_numbers(numbers, stream);
     send(batch, stream);
     const auto size = std::pair{on_device_.images.height, on_device_.images.width};
-    core::require(size_of_sent_.value_or(size) == size, "images that are sent have one size");
+    core::require(size_of_sent_.value_or(size) == size, "all images that are sent have one size");
     size_of_sent_ = size;
     n_ = batch.n;
     program_ = &program_of(n_, true);
@@ -169,7 +170,8 @@ class CudaExecutor final : public Executor {
   }
 
   void enqueue_sent(Pass backward, Hooks& hooks, runtime::Stream& stream) override {
-    core::require(program_ != nullptr && !times_.is_profiling(), "a batch was sent, and nobody times its layers");
+    core::require(program_ != nullptr && !times_.is_profiling(),
+                  "enqueue_sent() follows send(), and layers are not timed");
     PassContext context = context_of(stream, hooks);
     context.adds = backward == Pass::backward_adding;
     compute(context, *program_, true);
@@ -185,8 +187,8 @@ class CudaExecutor final : public Executor {
   }
 
   void end_sums(runtime::Stream& stream) override {
-    core::require(n_ended_ - n_asked_ < ended_.size(), "of two steps there may be sums");
-    send_what_is_new(stream);  // of a step without samples
+    core::require(n_ended_ - n_asked_ < ended_.size(), "at most two steps have sums that were not requested");
+    send_what_is_new(stream);  // after a step without samples
     Ended& ended = ended_[n_ended_++ % ended_.size()];
     stream.copy(ended.results.bytes(), DeviceSpan<const std::byte>::at(results_.device<std::byte>(), sizeof(Results)));
     ended.copied = stream.mark();
@@ -194,7 +196,7 @@ class CudaExecutor final : public Executor {
   }
 
   [[nodiscard]] LossSums ended_sums() override {
-    core::require(n_asked_ < n_ended_, "a step has ended");
+    core::require(n_asked_ < n_ended_, "ended_sums() follows end_sums()");
     const Ended& ended = ended_[n_asked_++ % ended_.size()];
     ended.copied.wait();
     return sums_of(ended.results.bytes());
@@ -234,14 +236,14 @@ class CudaExecutor final : public Executor {
 
   void check(const data::Batch& batch) const {
     core::require(arenas_.parameters != nullptr, "an executor is bound to its arenas");
-    core::require(batch.n <= options_.max_batch, "a batch has max_batch samples at most");
+    core::require(batch.n <= options_.max_batch, "a batch has at most max_batch samples");
     core::require(has_pixels_ ? has_its_pixels(batch) : batch.x.size() == batch.n * x_bytes_,
-                  "a batch's samples are those of the network");
+                  "the batch's samples have the network's input size");
     core::require(batch.y.size() == batch.n * y_bytes_, "every sample of a batch has a label or target");
     core::require(batch.ids.empty() || batch.ids.size() == batch.n, "every sample of a batch has an id");
   }
 
-  /// Of all channels of the network's input.
+  /// The number of levels of all channels of the network's input.
   [[nodiscard]] std::size_t n_levels() const { return network_.nodes().front().output[0] * LookUpPixels<T>::n_levels; }
   [[nodiscard]] bool has_its_pixels(const data::Batch& batch) const {
     if (batch.n == 0) return true;
@@ -276,7 +278,7 @@ class CudaExecutor final : public Executor {
     send_what_is_new(stream);
   }
 
-  // Of the batch that was sent last.
+  // The context of a pass on the batch that was sent last.
   [[nodiscard]] PassContext context_of(runtime::Stream& stream, Hooks& hooks) {
     return {.stream = stream,
             .beside = times_.is_profiling() ? nullptr : &beside_,
@@ -358,14 +360,14 @@ class CudaExecutor final : public Executor {
   std::size_t y_bytes_ = 0;
   BatchSender batches_{};
   Mirror results_{}, all_statistics_{};
-  std::array<Ended, 2> ended_{};  ///< steps, in turn
+  std::array<Ended, 2> ended_{};  ///< of two steps, in turn
   std::size_t n_ended_ = 0;
   std::size_t n_asked_ = 0;  ///< of those
   Buffer numbers_{}, kept_statistics_{};
   std::vector<core::Slice> statistics_{};  ///< of all_statistics_; each begins at a multiple of 32 bytes
   std::size_t n_statistics_ = 0;
-  bool are_statistics_here_ = true;  ///< and may be changed by who asked for them
-  bool results_are_new_ = true;      ///< nothing was added since they were read
+  bool are_statistics_here_ = true;  ///< the caller may have changed them
+  bool results_are_new_ = true;      ///< nothing was added since they were last read
   Arenas<T> arenas_{};
   Buffer weights_{};
   SharedArena arena_{};  ///< of programs

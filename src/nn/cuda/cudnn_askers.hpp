@@ -42,15 +42,15 @@ inline CudnnHandle open_handle() {
   return CudnnHandle{raw};
 }
 
-/// Threads of the host that ask cuDNN for plans, of which it compiles some, a second each, ahead of the calling one,
-/// which times them: `Plans` have prepare(), and prepare(handle) with a handle that no other uses meanwhile. They are
-/// ahead by a few for each thread, as plans take memory of the device. A handle outlives what was made with it.
+/// Threads of the host that ask cuDNN for plans while the calling thread times them; some plans are compiled, for a
+/// second each. `Plans` have prepare(), and prepare(handle) with a handle that nobody else uses meanwhile. They stay
+/// only a few plans per thread ahead, because plans take device memory. A handle outlives what was made with it.
 template <class Plans>
 class Askers {
  public:
   using Handles = std::deque<CudnnHandle>;
 
-  /// `n_threads`: with the calling one.
+  /// `n_threads` includes the calling one.
   Askers(std::vector<Plans*> all, int n_threads, bool has_gpu, Handles& handles)
       : all_{std::move(all)},
         states_(all_.size()),
@@ -62,7 +62,7 @@ class Askers {
     const std::size_t n_others = n_threads > 1 ? static_cast<std::size_t>(n_threads) - 1 : 0;
     for (std::size_t i = 0; i < std::min(n_others, all_.size()); ++i) others_.emplace_back([this] { ask(); });
   }
-  /// What nobody has begun stays so.
+  /// Plans that nobody has begun are not prepared.
   ~Askers() {
     const std::lock_guard lock{mutex_};
     next_ = all_.size();
@@ -71,8 +71,8 @@ class Askers {
   Askers(const Askers&) = delete;
   Askers& operator=(const Askers&) = delete;
 
-  /// Returns when `plans` are prepared, by this thread if no other has begun; throws what that threw. In the order of
-  /// all. `on_progress`: called when any are prepared.
+  /// Returns when `plans` are prepared, by this thread if no other has begun; rethrows what that threw. Plans must be
+  /// waited for in the order of `all`. `on_progress` is called when any are prepared.
   void wait_for(const Plans* plans, const std::function<void()>& on_progress) {
     const auto found = std::ranges::find(all_, plans);
     if (found == all_.end()) return;
@@ -111,7 +111,7 @@ class Askers {
       std::exception_ptr thrown;
       try {
         if (has_gpu_ && !handle) {
-          check_cuda(cudaSetDevice(device_));  // every thread has to say it
+          check_cuda(cudaSetDevice(device_));  // CUDA has a current device per thread
           handle = open_handle();
         }
         all_[i]->prepare(handle.get());
@@ -136,7 +136,7 @@ class Askers {
   std::size_t next_ = 0, timed_ = 0, n_done_ = 0;
   std::mutex mutex_{};
   std::condition_variable changed_{}, has_room_{};
-  std::vector<std::jthread> others_{};  // last: they use the rest
+  std::vector<std::jthread> others_{};  // last, because they use the other members
 };
 
 }  // namespace lockstep::nn::cuda

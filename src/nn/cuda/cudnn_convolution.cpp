@@ -24,7 +24,7 @@ class CudnnConvolution final : public Convolution {
 
   void enqueue(runtime::Stream& stream, const ConvOperands& operands) override {
     using runtime::kernel::Region;
-    core::require(!operands.adds, "plans write their results only");
+    core::require(!operands.adds, "a plan overwrites its result");
     const auto& [problem, pass, epilogue] = wanted_.product;
     const Region x{operands.x, wanted_.x_bytes()};
     const Region w{operands.w, wanted_.w_bytes()};

@@ -31,7 +31,7 @@ struct Wanted {
   [[nodiscard]] PlanSearch search() const { return {product, type, gpu, handle}; }
 };
 
-/// `graph` has its plan.
+/// `graph` holds its plan.
 [[nodiscard]] std::unique_ptr<Convolution> make_cudnn_convolution(const Wanted& wanted, CudnnGraph graph);
 
 }  // namespace lockstep::nn::cuda

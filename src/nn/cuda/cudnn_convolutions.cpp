@@ -26,7 +26,7 @@ namespace {
 using runtime::Buffer;
 using runtime::Memory;
 
-/// In one operation where the result is only written, else in two.
+/// One operation if the result is only written, two if it is added.
 class KeptConvolution final : public Convolution {
  public:
   KeptConvolution(std::unique_ptr<Convolution> writing, std::unique_ptr<Convolution> adding)
@@ -43,13 +43,13 @@ class KeptConvolution final : public Convolution {
   std::unique_ptr<Convolution> writing_, adding_;
 };
 
-/// Compiled plans were never the fastest of larger products (H100, cuDNN 9.14: none of 71 of ResNet-50 at 256 samples;
-/// 6 of 35 of ResNet-18 at 64x64, by up to a fifth), and take the longest to have.
+/// Compiled plans were never the fastest for larger products, and take the longest to make. (H100, cuDNN 9.14: none of
+/// 71 of ResNet-50 at 256 samples; 6 of 35 of ResNet-18 at 64x64, by up to a fifth.)
 bool is_small(const Product& product, core::DType type) {
   return core::size_of(type) * product.problem.n_elements() <= std::size_t{16} << 20;
 }
 
-/// Those worth their time.
+/// The plans that are worth timing.
 PlanFilter timed_plans(const Wanted& wanted, bool is_exhaustive) {
   constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
   PlanFilter filter{.is_deterministic = false, .most = 8, .has_all_engines = true};
@@ -59,27 +59,27 @@ PlanFilter timed_plans(const Wanted& wanted, bool is_exhaustive) {
   return filter;
 }
 
-/// They, and the search that takes them.
+/// The plans, and the search that makes them.
 std::pair<PlanSearch, std::vector<ConvPlan>> find_timed(const Wanted& wanted, PlanFilter filter) {
   PlanSearch search = wanted.search();
   std::vector<ConvPlan> plans = search.find(filter);
   if (!plans.empty() || filter.most_compiled > 0 || wanted.is_fused()) return {std::move(search), std::move(plans)};
-  filter.most_compiled = PlanFilter{}.most_compiled;  // there is no other
+  filter.most_compiled = PlanFilter{}.most_compiled;  // there is no other plan
   PlanSearch again = wanted.search();
   plans = again.find(filter);
   return {std::move(again), std::move(plans)};
 }
 
 /// Times plans by the device's clock on memory of the problem's own sizes, which no cache holds yet. On a GPU that is
-/// described only all take no time.
+/// only described, all plans take no time.
 class TimedPlans final : public PlanMaker {
  public:
   using MakeSplit = std::function<std::unique_ptr<Convolution>()>;
   using OnTimed = decltype(PlanChoice::on_timed);
   using Clock = std::chrono::steady_clock;
 
-  /// `make_split`, of a product with an epilogue: asked when its plain product has been chosen.
-  /// `compiles_until`: what is prepared later is without plans that are compiled, which is a matter of the clock.
+  /// `make_split` belongs to a product with an epilogue; it is called when the plain product has been chosen. Plans
+  /// prepared after `compiles_until` are not compiled.
   TimedPlans(const Wanted& wanted, const PlanFilter& filter, Clock::time_point compiles_until, MakeSplit make_split,
              const OnTimed& on_timed)
       : wanted_{wanted},
@@ -89,7 +89,7 @@ class TimedPlans final : public PlanMaker {
         on_timed_{on_timed} {}
 
   void prepare() { prepare(wanted_.handle); }
-  /// By any thread, with a handle that no other uses meanwhile.
+  /// Any thread may call this, with a handle that no other thread uses meanwhile.
   void prepare(cudnnHandle_t handle) {
     Wanted wanted = wanted_;
     wanted.handle = handle;
@@ -146,7 +146,7 @@ class TimedPlans final : public PlanMaker {
     return plan < plans_.size() ? search_->store(plans_[plan]) : std::vector<std::byte>{};
   }
 
-  /// Of its memory and plans nothing is left.
+  /// Frees its memory and plans.
   void forget() {
     memory_.reset();
     split_.reset();
@@ -159,7 +159,7 @@ class TimedPlans final : public PlanMaker {
 
   struct TimedMemory {
     Buffer x, w, y, workspace, bias, rectified;
-    Buffer emptied;  ///< of what it pushes out of the cache
+    Buffer emptied;  ///< written to push other data out of the cache
     runtime::Stream stream{};
 
     [[nodiscard]] ConvOperands operands() const {
@@ -173,7 +173,7 @@ class TimedPlans final : public PlanMaker {
     }
   };
 
-  /// ReLU by the larger of two numbers would make 0 of NaN, and nobody would see that a run has come to nothing.
+  /// ReLU as a maximum turns NaN into 0, which would hide that a run has diverged.
   bool keeps_nan(Convolution& convolution) {
     const std::size_t n_bytes = wanted_.product.problem.n_out * core::size_of(wanted_.type);
     const Buffer found{core::Bytes{n_bytes}, Memory::pinned};
@@ -215,14 +215,14 @@ class TimedPlans final : public PlanMaker {
   std::optional<PlanSearch> search_{};
   std::vector<ConvPlan> plans_{};
   std::optional<TimedMemory> memory_{};
-  std::size_t n_seen_ = 0;  ///< plans are timed in turns, first all of them
+  std::size_t n_seen_ = 0;  ///< plans take turns; the first turn covers all
   std::string obstacle_{};
 };
 
-/// Of timed_plans(): what others have kept may not be among those that these offer.
+/// Increase when timed_plans() changes: stored choices may then not be among its plans.
 constexpr int choice_version = 4;
 
-// Of the GPU in use, in words.
+// The GPU in use, in words.
 std::string name_gpu() {
   int device = 0, driver = 0;
   cudaDeviceProp gpu{};
@@ -256,13 +256,13 @@ struct CudnnConvolutions::State {
   PlanChoice rules{};
   PlanCache cache{"", ""};
   std::set<std::string> chosen{};
-  std::map<std::pair<std::string, bool>, CudnnGraph> planned{};  ///< by key, and whether it was chosen then
+  std::map<std::pair<std::string, bool>, CudnnGraph> planned{};  ///< by key, and by whether a choice was stored
 
   [[nodiscard]] Wanted want(const Product& product, core::DType type) const {
     return {product, type, gpu ? &*gpu : nullptr, handle.get()};
   }
 
-  /// With its plan: the chosen one, or the first there is; null if there is none. Running it changes nothing of it.
+  /// A graph with its plan: the chosen one, or else the first; null if there is none. Running it does not change it.
   [[nodiscard]] CudnnGraph graph_of(const Wanted& wanted, const StoredPlan* stored) {
     CudnnGraph& graph = planned[{wanted.key(), stored != nullptr}];
     if (!graph && stored != nullptr) graph = PlanSearch::restore(stored->code, wanted.gpu, wanted.handle);
@@ -292,11 +292,11 @@ CudnnConvolutions::CudnnConvolutions(GpuModel gpu, const PlanChoice& rules) : st
 }
 CudnnConvolutions::~CudnnConvolutions() = default;
 
-// Some are compiled while others are timed, one by one. Some ranks may know some of them: so each goes through all, in
-// one order.
+// Some plans are compiled while others are timed. Ranks may know different plans, so all ranks handle all products in
+// the same order.
 void CudnnConvolutions::choose(std::span<const Product> products, core::DType type, const ExecutorOptions& options) {
   if (options.is_deterministic || !options.agree) return;
-  constexpr std::size_t portion = 16;  // that are kept if this is as far as it gets
+  constexpr std::size_t portion = 16;  // products, after which choices are saved
   std::vector<Wanted> wanted;
   const auto want = [&](const Product& product) {
     Wanted one = state_->want(product, type);

@@ -27,7 +27,7 @@ fe::DataType_t data_type(core::DType type) {
   switch (type) {
     case core::DType::float16: return fe::DataType_t::HALF;
     case core::DType::bfloat16: return fe::DataType_t::BFLOAT16;
-    default: core::require(type == core::DType::float32, "convolutions are of floats of 16 or 32 bits");
+    default: core::require(type == core::DType::float32, "convolutions use floats of 16 or 32 bits");
   }
   return fe::DataType_t::FLOAT;
 }
@@ -37,7 +37,7 @@ struct Dimensions {
   std::vector<std::int64_t> strides;
 };
 
-// In cuDNN's order, channels innermost in memory.
+// In cuDNN's order; in memory, channels are innermost.
 Dimensions channels_last(std::uint64_t n, std::uint64_t c, std::uint64_t h, std::uint64_t w) {
   const auto i = [](std::uint64_t size) { return static_cast<std::int64_t>(size); };
   return {{i(n), i(c), i(h), i(w)}, {i(c * h * w), 1, i(c * w), i(c)}};
@@ -54,7 +54,7 @@ Attributes attributes_of(const ConvProblem& problem) {
   return Attributes{}.set_padding({padding, padding}).set_stride({stride, stride}).set_dilation({1, 1});
 }
 
-/// A product, what is done to it, and its result.
+/// A product, its epilogue and its result.
 class ProductGraph {
  public:
   ProductGraph(fe::graph::Graph& graph, const Product& product) : graph_{graph}, product_{product} {}
@@ -125,7 +125,7 @@ class ProductGraph {
 // "eng62" of "eng62_k2=0_k13=1".
 std::string engine_of(const std::string& plan) { return plan.substr(0, plan.find('_')); }
 
-// Older frontends store the graph too, and make a stored plan warm.
+// Older frontends also store the graph, and warm up a stored plan.
 void store_candidate(const auto& graph, std::vector<std::uint8_t>& data) {
   if constexpr (requires { graph.serialize(data, false); })
     check(graph.serialize(data, false), "cannot store a plan");
@@ -177,7 +177,7 @@ std::vector<ConvPlan> PlanSearch::find(const PlanFilter& filter) {
   if (graph_->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_bad()) return plans;
   const std::int64_t n_of_heuristics = graph_->get_execution_plan_count();
   if (filter.has_all_engines) add_engines(n_of_heuristics);
-  // Of the latter some compute what is in float32 from inputs in float16, whose range is smaller.
+  // Some of these engines compute float32 results from inputs in float16, whose range is smaller.
   graph_->deselect_numeric_notes(
       {fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION, fe::NumericalNote_t::DOWN_CONVERT_INPUTS});
   if (filter.is_deterministic) graph_->deselect_numeric_notes({fe::NumericalNote_t::NONDETERMINISTIC});
@@ -203,9 +203,9 @@ std::vector<ConvPlan> PlanSearch::find(const PlanFilter& filter) {
   return plans;
 }
 
-// Those that the heuristics say nothing of, as they would run by themselves.
+// Adds engines that the heuristics do not list, with their default settings.
 void PlanSearch::add_engines(std::int64_t n_of_heuristics) {
-  // Older frontends take the notes of one plan for those of another, once a plan is added.
+  // Older frontends confuse the notes of plans once a plan is added.
   if constexpr (CUDNN_FRONTEND_VERSION < 13200) return;
   std::set<std::string> known;
   for (std::int64_t i = 0; i < n_of_heuristics; ++i) known.insert(engine_of(name(i)));
@@ -234,7 +234,7 @@ CudnnGraph PlanSearch::restore(std::span<const std::byte> stored, const GpuModel
   if (gpu != nullptr) set_gpu(*graph, *gpu);
   const fe::error_t status = gpu != nullptr ? graph->deserialize(data) : restore_candidate(*graph, handle, data);
   return status.is_good() ? graph : nullptr;
-} catch (const std::exception&) {  // of the JSON in it
+} catch (const std::exception&) {  // the JSON in it cannot be read
   return nullptr;
 }
 

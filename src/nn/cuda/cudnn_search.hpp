@@ -1,5 +1,5 @@
-// The plans that cuDNN has for a convolution, one of them ready for execution.
-// Invariant: a graph is executed by its candidate, which is cuDNN frontend's name for the plan built last.
+// Finds the plans that cuDNN has for a convolution, and makes one ready for execution.
+// Invariant: a graph executes its candidate, cuDNN frontend's name for the plan that was built last.
 // Used by the files cudnn_*.cpp here: includes headers of cuDNN.
 #pragma once
 
@@ -14,26 +14,26 @@
 
 namespace lockstep::nn::cuda {
 
-/// Names of tensors for those who bring the memory; they survive a plan's being stored.
+/// Identifies tensors to the code that provides memory; remains valid in stored plans.
 enum Uid : std::int64_t { uid_x = 1, uid_w, uid_y, uid_bias, uid_rectified };
 
 using CudnnGraph = std::shared_ptr<cudnn_frontend::graph::Graph>;
 
-/// Throws core::Error (system) in cuDNN's words.
+/// Throws core::Error (system) with cuDNN's message.
 void check(cudnn_frontend::error_t status, const std::string& what);
 void check(cudnnStatus_t status, const char* what);
 
-/// A graph that is built, and plans for it: for a GPU that is described, or for that of a handle.
+/// A built graph and its plans, for a described GPU or for the GPU of a handle.
 class PlanSearch {
  public:
   PlanSearch(const Product& product, core::DType type, const GpuModel* gpu, cudnnHandle_t handle);
 
-  /// Once.
+  /// Call once.
   [[nodiscard]] std::vector<ConvPlan> find(const PlanFilter& filter);
-  /// With this plan as its candidate; the same graph for all of them.
+  /// The graph with this plan as its candidate; all plans share the graph.
   [[nodiscard]] CudnnGraph take(const ConvPlan& plan);
   [[nodiscard]] std::vector<std::byte> store(const ConvPlan& plan);
-  /// From what store() gave, with nothing else of the search; null if cuDNN does not take it.
+  /// Restores the result of store() without a search; null if cuDNN rejects it.
   [[nodiscard]] static CudnnGraph restore(std::span<const std::byte> stored, const GpuModel* gpu, cudnnHandle_t handle);
 
  private:

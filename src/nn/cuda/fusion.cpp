@@ -40,7 +40,7 @@ const Value* normalized_by(const Network& network, const Node& add) {
   const auto is_left = [&](Value input) {
     const auto* const layer = std::get_if<BatchNorm>(&node_of(network, input).layer);
     if (layer == nullptr || layer->has_relu || sole_reader(network, input) != &add) return false;
-    return needs_gradient(network, node_of(network, input).inputs[0]);  // else none would come to its node
+    return needs_gradient(network, node_of(network, input).inputs[0]);  // otherwise its node receives no gradient
   };
   const auto found = std::ranges::find_if(add.inputs, is_left);
   return found == add.inputs.end() ? nullptr : &*found;

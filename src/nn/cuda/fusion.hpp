@@ -12,26 +12,26 @@ namespace lockstep::nn::cuda {
 
 [[nodiscard]] const Node& node_of(const Network& network, Value value);
 
-/// Whether a parameter before it, or of itself, has a gradient.
+/// Whether the value's node, or a node before it, has parameters.
 [[nodiscard]] bool needs_gradient(const Network& network, Value value);
 
-/// Null if none or several nodes read it, or one twice.
+/// Null if no node, several nodes, or one node twice reads it.
 [[nodiscard]] const Node* sole_reader(const Network& network, Value value);
 
-/// The batch normalization that an Add node computes besides, in one pass over memory, if an input that nobody else
-/// reads is one; or null.
+/// The batch normalization that an Add node also computes, in one pass over memory: an input that no other node reads.
+/// Null if there is none.
 [[nodiscard]] const Value* normalized_by(const Network& network, const Node& add);
 
-/// Whether it is left to the Add node that reads it.
+/// Whether the Add node that reads it computes it.
 [[nodiscard]] bool is_left_to_reader(const Network& network, Value normalized);
 
 /// Batch normalizations in the order in which they are computed: indices of nodes.
 [[nodiscard]] std::vector<std::size_t> normalizations(const Network& network);
 
-/// Whether a product is given to its only reader, a ReLU, as that would leave it: where a bias is added anyway.
+/// Whether a product also applies the ReLU that alone reads it. It does so if it adds a bias anyway.
 [[nodiscard]] bool is_rectified(const Network& network, Value product);
 
-/// Whether the gradient of a ReLU's output comes as that of its input: from a product that alone reads it.
+/// Whether the only reader of a ReLU is a product that returns the gradient of the ReLU's input.
 [[nodiscard]] bool has_masked_gradient(const Network& network, Value relu);
 
 }  // namespace lockstep::nn::cuda

@@ -19,7 +19,7 @@
 
 namespace lockstep::nn::cuda {
 
-/// Of a batch of pixels, and their size: data::Images.
+/// A batch of pixels with their size: data::Images.
 struct DeviceImages {
   const std::uint8_t* pixels = nullptr;
   const data::ImageView* views = nullptr;
@@ -30,8 +30,8 @@ struct DeviceImages {
 /// A batch in the device's memory, with the facts that the host needs.
 struct DeviceBatch {
   const float* x = nullptr;             ///< samples, planes of channels one after another
-  DeviceImages images{};                ///< instead, of a network that begins with pixels
-  const std::int64_t* x_ids = nullptr;  ///< instead, of a network that begins with ids
+  DeviceImages images{};                ///< instead of x, if the network begins with pixels
+  const std::int64_t* x_ids = nullptr;  ///< instead of x, if the network begins with ids
   const std::int64_t* labels = nullptr;
   const float* targets = nullptr;
   const std::uint64_t* ids = nullptr;  ///< of samples
@@ -41,21 +41,21 @@ struct DeviceBatch {
 /// One forward or backward pass.
 struct PassContext {
   runtime::Stream& stream;
-  runtime::Stream* beside = nullptr;  ///< for gradients of parameters, which nothing of the pass reads; null: `stream`
+  runtime::Stream* beside = nullptr;  ///< for gradients of parameters, which no layer of the pass reads; null: `stream`
   DeviceBatch batch{};
   const core::StepNumbers* numbers = nullptr;  ///< in the device's memory
   Hooks* hooks = nullptr;
-  bool adds = false;  ///< gradients, to what is there
+  bool adds = false;  ///< gradients, to the present values
 };
 
-/// Of all programs of an executor.
+/// The arenas that all programs of an executor share.
 template <class T>
 struct Arenas {
-  const T* weights = nullptr;  ///< the parameters as layers multiply by them
+  const T* weights = nullptr;  ///< the parameters, as layers multiply by them
   const float* parameters = nullptr;
   float* gradients = nullptr;
   std::vector<float*> statistics{};
-  std::uint32_t* has_bad_label = nullptr;  ///< or id
+  std::uint32_t* has_bad_label = nullptr;  ///< set to 1 for a bad label or id
   const float* loss_scale = nullptr;       ///< null: 1
   double* shared = nullptr;                ///< for Hooks::sum(): shared_elements() of any layer
 };
@@ -86,23 +86,23 @@ class Builder {
   const bool is_training;
   const std::vector<ValueLayout> values;  ///< of nodes
 
-  int time = 0;  ///< at which what is planned will be enqueued, counted in layers
+  int time = 0;  ///< when the layer that is being planned is enqueued, counted in layers
 
-  /// Needed from now on, to its last use().
+  /// Makes memory that is needed from now to its last use().
   template <class U>
   [[nodiscard]] Place<U> make(std::size_t n_elements) {
     return use(memory.make<U>(n_elements));
   }
   [[nodiscard]] Place<T> make_value(const ValueLayout& layout) { return make<T>(n * layout.n_elements()); }
-  /// Read or written now; inputs, outputs and gradients of layers need not be told of: they are used whenever the layer
-  /// is enqueued forward, and the gradient of its output backward.
+  /// Marks memory that is read or written now. Inputs, outputs and gradients of layers need no call: the program marks
+  /// them whenever the layer is enqueued forward, and the gradient of its output backward.
   template <class U>
   Place<U> use(const Place<U>& place) {
     memory.use(place, time);
     return place;
   }
 
-  /// Read or written beside the backward pass, by the layer that is planned.
+  /// Marks memory that the planned layer reads or writes beside the backward pass.
   template <class U>
   Place<U> hold(const Place<U>& place) {
     memory.hold(place);
@@ -122,26 +122,27 @@ class CudaLayer {
   virtual ~CudaLayer() = default;
 
   [[nodiscard]] const Place<T>& output() const noexcept { return output_; }
-  /// Otherwise it enqueues nothing: its result is part of another layer, or it has none.
+  /// False if the layer enqueues nothing, because its result is part of another layer or needs no work.
   [[nodiscard]] virtual bool has_work() const noexcept { return true; }
-  /// Before each forward pass: the host's part of the batch. The rest may be recorded.
+  /// Sends the host's part of the batch, before each forward pass. The rest of the pass may be recorded.
   virtual void send(PassContext& /*pass*/) {}
   virtual void forward(PassContext& pass) = 0;
 
-  /// Whether it adds this to the gradient of its output by itself; before plan_backward().
+  /// Whether the layer itself adds `skip` to the gradient of its output; called before plan_backward().
   virtual bool takes_skip(const Place<T>& /*skip*/) { return false; }
-  /// Plans the backward pass from the gradient of its output: use()s what that reads of the forward pass. Returns the
-  /// gradients of its inputs, none for those that need none; they may be `gradient`, which nobody overwrites.
+  /// Plans the backward pass from the gradient of its output: use()s the memory of the forward pass that it reads.
+  /// Returns the gradients of its inputs, none for those that need none; they may be `gradient`, which nobody
+  /// overwrites.
   [[nodiscard]] virtual std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) = 0;
   virtual void backward(PassContext& pass) = 0;
-  /// Whether backward() enqueues something in PassContext::beside; what that touches is held (Builder::hold()).
+  /// Whether backward() enqueues work in PassContext::beside; Builder::hold() keeps the memory of that work.
   [[nodiscard]] virtual bool runs_beside() const noexcept { return false; }
 
  protected:
   Place<T> output_{};
 };
 
-/// What a layer is made of.
+/// The arguments from which a layer is made.
 template <class T>
 struct Planned {
   Builder<T>& builder;
@@ -157,12 +158,12 @@ template <class T>
 [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_product(const Planned<T>& planned, const NodeProducts& products);
 template <class T>
 [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_batch_norm(const Planned<T>& planned, const BatchNorm& layer);
-/// Of an Add node whose input `normalized`, a batch normalization, is left to it: planned.inputs has what that would
-/// normalize.
+/// For an Add node that also computes its input `normalized`, a batch normalization: planned.inputs has the input of
+/// that normalization in its place.
 template <class T>
 [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_added_batch_norm(const Planned<T>& planned, const Add& add,
                                                                   Value normalized);
-/// `is_done`: its input is rectified already. `is_masked`: so is its gradient.
+/// `is_done`: the input is already rectified. `is_masked`: so is its gradient.
 template <class T>
 [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_relu(const Planned<T>& planned, bool is_done, bool is_masked);
 template <class T>
@@ -171,7 +172,7 @@ template <class T>
 [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_max_pool(const Planned<T>& planned, const MaxPool& layer);
 template <class T>
 [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_global_avg_pool(const Planned<T>& planned);
-/// Flatten, and whatever else leaves values where they are.
+/// For Flatten and other layers that leave values where they are.
 template <class T>
 [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_same(const Planned<T>& planned);
 template <class T>

@@ -6,14 +6,15 @@
 namespace lockstep::nn::cuda {
 namespace {
 
-/// Of its input alone, or with another value that is added before ReLU: of an Add node, in whose place it then is.
+/// Batch normalization of its input; or, in place of an Add node, of one input before the other is added and ReLU is
+/// applied.
 template <class T>
 class BatchNormLayer final : public CudaLayer<T> {
  public:
   struct Added {
     std::optional<Value> value{};
     Place<T> place{};
-    bool is_first = false;  ///< of the Add node's inputs
+    bool is_first = false;  ///< of the Add node's inputs, comes first
   };
 
   BatchNormLayer(const Planned<T>& planned, const BatchNorm& layer, const Added& added = {})
@@ -117,7 +118,7 @@ class BatchNormLayer final : public CudaLayer<T> {
     return {n * layout.n_positions, (is_one ? n : of_group) * layout.n_positions, layout.padded_channels};
   }
 
-  /// What follows from it is then computed where it is.
+  /// Then the kernel that joins sums also computes what follows from them.
   [[nodiscard]] bool is_one_group() const { return rows_.n_groups() == 1 && !is_group_of_ranks_; }
 
   const Node& node_;

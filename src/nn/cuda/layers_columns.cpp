@@ -31,7 +31,7 @@ class EmbeddingLayer final : public CudaLayer<T> {
     const core::Bytes size{n_ * (sizeof(std::uint64_t) + sizeof(std::uint32_t))};
     for (Sorted& sorted : sorted_) sorted.rows = runtime::Buffer{size, runtime::Memory::pinned};
     on_device_ = builder.template make<std::byte>(size.value);
-    builder.memory.use(on_device_, 0);  // sent before all layers
+    builder.memory.use(on_device_, 0);  // sent before all layers run
     rows_.resize(n_);
     order_.resize(n_);
   }
@@ -90,10 +90,10 @@ class EmbeddingLayer final : public CudaLayer<T> {
   bool adds_rows_ = false;
   bool is_training_ = false;
   struct Sorted {
-    runtime::Buffer rows{};  ///< ascending, then whose they are
+    runtime::Buffer rows{};  ///< ascending, then the samples that have them
     runtime::Event sent{};
   };
-  std::array<Sorted, 2> sorted_{};  ///< in turn, as a step may be enqueued before the one before is done
+  std::array<Sorted, 2> sorted_{};  ///< in turn, because a step may be enqueued before the previous one has finished
   std::size_t n_sent_ = 0;
   Place<std::byte> on_device_{};
   std::vector<std::uint64_t> rows_{};

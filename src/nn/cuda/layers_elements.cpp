@@ -10,7 +10,7 @@
 namespace lockstep::nn::cuda {
 namespace {
 
-/// Samples, brought to the layout of activations, and pixels to numbers; ids stay where they are.
+/// Converts samples to the layout of activations, and pixels to numbers; leaves ids where they are.
 template <class T>
 class InputLayer final : public CudaLayer<T> {
  public:
@@ -45,7 +45,7 @@ class InputLayer final : public CudaLayer<T> {
   bool is_pixels_ = false;
 };
 
-/// Hands on what it is given.
+/// Passes its input on.
 template <class T>
 class SameLayer final : public CudaLayer<T> {
  public:
@@ -98,7 +98,7 @@ class SumLayer final : public CudaLayer<T> {
   const Node& node_;
   std::vector<Place<T>> inputs_;
   bool has_relu_;
-  bool is_done_;  ///< its input is what it would make of it
+  bool is_done_;  ///< its input is already rectified
   bool masks_;    ///< its gradient
   ValueLayout layout_;
   std::size_t n_elements_;

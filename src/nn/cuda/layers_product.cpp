@@ -7,9 +7,9 @@
 namespace lockstep::nn::cuda {
 namespace {
 
-/// Of products that leave some of a GPU idle, on which the rest of the pass then goes on: with gradients of weights
-/// beside it ResNet-18 at 64x64 was 6 % faster, MovieLens 7 and the MNIST CNN 11 %; ResNet-50 at 224x224, whose
-/// products are larger than this, 0.8 % slower (H200).
+/// Products up to this size leave part of a GPU idle, so gradients of weights run beside the rest of the pass. This
+/// made ResNet-18 at 64x64 6 % faster, MovieLens 7 and the MNIST CNN 11 %. ResNet-50 at 224x224, whose products are
+/// larger, became 0.8 % slower (H200).
 constexpr std::size_t most_bytes_beside = std::size_t{24} << 20;
 
 /// A convolution, or a matrix product, and its bias.
@@ -104,7 +104,7 @@ class ProductLayer final : public CudaLayer<T> {
   bool runs_beside() const noexcept override { return runs_beside_; }
 
  private:
-  /// Decided for the largest batch, so that a smaller one does not need more memory.
+  /// Decided for the largest batch, so that a smaller batch does not need more memory.
   static bool is_beside(ConvProblem problem, std::uint64_t max_batch) {
     problem.n_samples = max_batch;
     return sizeof(T) * problem.n_elements() <= most_bytes_beside;
@@ -117,7 +117,7 @@ class ProductLayer final : public CudaLayer<T> {
     return runs_beside_ ? builder.hold(place) : place;
   }
   const ConvProblem& problem() const { return products_.forward.problem; }
-  /// What weights are multiplied with.
+  /// The operand that is multiplied by weights.
   const Place<T>& multiplied() const { return fold_ ? folded_x_ : x_; }
   FoldImages<T> folded_images() const {
     return {*fold_,

@@ -26,7 +26,7 @@ bool takes_any_order(const Layer& layer) {
          std::holds_alternative<Dropout>(layer) || std::holds_alternative<Add>(layer);
 }
 
-// Of a row of the node's weight.
+// The layout of a row of the node's weight.
 ValueLayout row_layout(const Network& network, std::span<const ValueLayout> values, const Node& node) {
   const ValueLayout& input = values[static_cast<std::size_t>(node.inputs[0].node)];
   if (const auto* const conv = std::get_if<Conv>(&node.layer))
@@ -84,7 +84,7 @@ ParameterLayout::ParameterLayout(const Network& network) : places_(network.param
 
 void ParameterLayout::place(const Parameter& parameter, int number, const ValueLayout& row) {
   const std::size_t n_rows = parameter.shape[0], row_elements = row.n_elements();
-  // The least number of rows that begin and end where slices may.
+  // The least number of rows whose begin and end are places where slices may begin.
   const std::size_t block_rows = row_elements % slot_multiple == 0      ? 1
                                  : row_elements % channel_multiple == 0 ? 2
                                                                         : slot_multiple;

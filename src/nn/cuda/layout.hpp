@@ -11,8 +11,8 @@
 
 namespace lockstep::nn::cuda {
 
-/// Of one sample of a value: channel c at position p lies at p * padded_channels + c. Features are channels of one
-/// position; flattened images stay as they are, as only who reads them has to know.
+/// The layout of one sample of a value: channel c at position p is at p * padded_channels + c. Features are channels of
+/// one position. Flattened images stay as they are, because only their readers need to know.
 struct ValueLayout {
   std::size_t n_positions = 1;
   std::size_t n_channels = 1;
@@ -21,26 +21,27 @@ struct ValueLayout {
   [[nodiscard]] std::size_t n_elements() const noexcept { return n_positions * padded_channels; }
 };
 
-/// Of each node's output. Throws core::Error (usage) naming a node that reads flattened images in an order that they
-/// do not have: only linear, relu, dropout, add and batches' loss of one position may.
+/// The layout of each node's output. Throws core::Error (usage) naming a node that needs flattened images in their
+/// logical order. Only linear, relu, dropout, add and the loss of one position accept another order.
 [[nodiscard]] std::vector<ValueLayout> layouts_of(const Network& network);
 
-/// Throws core::Error (usage) naming the node if `n` samples of the value have too many packs for kernels that divide
-/// their indices (n_indices in kernels/math.hpp).
+/// Throws core::Error (usage) naming the node if `n` samples of the value have more packs than kernels can index
+/// (n_indices in kernels/math.hpp).
 void require_indices(const Node& node, const ValueLayout& layout, std::uint64_t n);
 
-/// Rows are output channels, or those of a table. Parameters of one dimension are rows of one element.
+/// The places of parameters in the arenas. Rows are output channels or rows of a table. Parameters of one dimension
+/// have rows of one element.
 class ParameterLayout {
  public:
   explicit ParameterLayout(const Network& network);
 
-  /// From the last node's parameters to the first's.
+  /// Ordered from the last node's parameters to the first's.
   [[nodiscard]] std::span<const ArenaSlot> slots() const noexcept { return slots_; }
   [[nodiscard]] std::size_t slot_number(int parameter) const { return places_.at(index(parameter)).slot; }
   [[nodiscard]] std::size_t n_elements() const noexcept { return n_elements_; }
-  /// Of the arenas: where a parameter begins.
+  /// Where a parameter begins in the arenas.
   [[nodiscard]] std::size_t offset(int parameter) const { return slots_[slot_number(parameter)].slice.offset; }
-  /// In memory, padding included.
+  /// The elements of a row in memory, including padding.
   [[nodiscard]] std::size_t row_elements(int parameter) const { return places_.at(index(parameter)).row.n_elements(); }
 
   // As those of Executor.
@@ -50,7 +51,7 @@ class ParameterLayout {
  private:
   struct Place {
     std::size_t slot = 0;
-    ValueLayout row{};  ///< a row lies as a sample of what it is multiplied with does
+    ValueLayout row{};  ///< a row has the layout of a sample of the value it multiplies
   };
   static std::size_t index(int parameter) { return static_cast<std::size_t>(parameter); }
   void place(const Parameter& parameter, int number, const ValueLayout& row);

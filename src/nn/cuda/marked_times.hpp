@@ -1,7 +1,7 @@
-// Time by layer on a GPU: marks in the stream between layers, by the GPU's own clock.
-// Invariant: without a profile nothing is marked; with one the host waits for no mark before the end, and keeps only
+// Time per layer on a GPU: marks in the stream between layers, by the GPU's own clock.
+// Invariant: without a profile nothing is marked; with one, the host waits for marks only at the end, and keeps only
 // those of unfinished passes.
-// Used by nn/cuda: the executor hands it out, the program marks.
+// Used by nn/cuda: the executor returns it, the program marks.
 #pragma once
 
 #include <deque>
@@ -22,25 +22,25 @@ class MarkedTimes final : public LayerTimes {
   [[nodiscard]] bool is_profiling() const noexcept override { return is_profiling_; }
   [[nodiscard]] std::vector<ProfileRow> end_profile() override;
 
-  /// What `stream` was given since the last mark is no node's.
+  /// Work given to `stream` since the last mark belongs to no node.
   void begin(runtime::Stream& stream);
-  /// It is a node's.
+  /// That work belongs to `node`.
   void forward_done(runtime::Stream& stream, std::size_t node);
   void backward_done(runtime::Stream& stream, std::size_t node);
 
  private:
   struct Marked {
     runtime::Event at{};
-    double* seconds = nullptr;  ///< to which the time from the mark before is added
+    double* seconds = nullptr;  ///< where the time since the previous mark is added
   };
   void mark(runtime::Stream& stream, double* seconds);
-  /// Of marks that are over.
+  /// Adds the times of marks that have completed.
   void add_up();
 
   const Network& network_;
   bool is_profiling_ = false;
   std::vector<double> forward_s_{}, backward_s_{};  ///< by node
-  std::deque<Marked> marks_{};                      ///< the first one is counted
+  std::deque<Marked> marks_{};                      ///< the first one is already counted
 };
 
 }  // namespace lockstep::nn::cuda

@@ -1,4 +1,4 @@
-// A build without cuDNN: nothing computes convolutions on a GPU.
+// A build without cuDNN has no convolutions on a GPU.
 #include <string>
 
 #include "core/error.hpp"

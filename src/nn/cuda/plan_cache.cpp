@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Raised whenever what is stored, or what keys say of a problem, has another meaning.
+// Increase when the stored format, or the meaning of keys, changes.
 constexpr std::string_view magic = "lockstep plans 1\n";
 
 class PlanWriter {
@@ -49,7 +49,7 @@ class PlanWriter {
   std::vector<std::byte> content_{};
 };
 
-// What is not there reads as nothing, and makes the whole not good.
+// Missing content reads as empty and makes the result not good.
 class PlanReader {
  public:
   explicit PlanReader(std::span<const std::byte> content) : left_{content} {}
@@ -83,11 +83,11 @@ class PlanReader {
 std::optional<StoredPlans> read_file(const std::string& path, std::string_view machine) {
   std::ostringstream content;
   std::ifstream file{path, std::ios::binary};
-  if (!(content << file.rdbuf())) return std::nullopt;  // a folder opens, too
+  if (!(content << file.rdbuf())) return std::nullopt;  // opening a folder succeeds, too
   return read_plans(std::as_bytes(std::span{content.view()}), machine);
 }
 
-// "" if there is none.
+// Returns "" if there is none.
 std::string variable(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;

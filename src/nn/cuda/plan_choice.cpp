@@ -15,11 +15,11 @@ namespace {
 
 constexpr int n_rounds = 5;
 constexpr double hopeless = 1.5;
-// Of the first turn, in which some code is still to be loaded.
+// For the first round, in which some code is still being loaded.
 constexpr double hopeless_at_once = 5;
 constexpr double loading_s = 0.01;
 
-// A name as a number that a double holds.
+// Returns a name as a number that a double can hold.
 double number_of(const std::string& name) { return static_cast<double>(core::fnv1a(name) >> 12); }
 
 double median_of(std::vector<double> values) {
@@ -77,7 +77,7 @@ void choose_plan(const std::string& key, PlanMaker& maker, PlanCache& cache,
   if (kept != nullptr && is_told(mine.name)) return;
   std::vector<std::string> names = maker.offer(false);
   auto found = std::ranges::find_if(names, is_told);
-  if (found == names.end() && told[0] >= 0) {  // where others had more time
+  if (found == names.end() && told[0] >= 0) {  // another rank had more time
     names = maker.offer(true);
     found = std::ranges::find_if(names, is_told);
   }

@@ -19,20 +19,20 @@ struct Overloaded : F... {
 template <class... F>
 Overloaded(F...) -> Overloaded<F...>;
 
-/// What a layer enqueues beside the backward pass may take as long as so many of the next layers with parameters, which
-/// are a turn each.
+/// Work that a layer enqueues beside the backward pass may run during this many turns; a turn is the next layer with
+/// parameters.
 constexpr int n_turns_beside = 3;
 
-/// One pass, and what layers have enqueued beside it: in order, until it is waited for.
+/// A pass, and the work that layers have enqueued beside it, in order, until the pass waits for it.
 class BesidePass {
  public:
   explicit BesidePass(PassContext& pass) : pass_{pass} {}
 
   void begin_turn() { join(++turn_ - n_turns_beside); }
-  /// Around what is enqueued beside: it begins after all that the pass was given so far.
+  /// fork() and end_fork() enclose work beside the pass; it begins after all work that the pass was given before.
   void fork() { pass_.beside->wait_for(pass_.stream.mark()); }
   void end_fork() { open_.push_back({turn_, pass_.beside->mark(), {}}); }
-  /// Its gradient is complete, once what was enqueued beside is.
+  /// Reports the slot's gradient as ready, or does so once the work beside the pass is done.
   void tell(std::size_t slot) {
     if (open_.empty())
       pass_.hooks->ready(slot);
@@ -48,7 +48,7 @@ class BesidePass {
     std::vector<std::size_t> slots;
   };
 
-  /// Those of before a turn.
+  /// Waits for the work of turns before `turn`.
   void join(int turn) {
     for (; !open_.empty() && open_.front().turn < turn; open_.pop_front()) {
       pass_.stream.wait_for(open_.front().end);
@@ -96,7 +96,7 @@ void Program<T>::plan_forward(Builder<T>& builder) {
 
 template <class T>
 void Program<T>::plan_backward(Builder<T>& builder) {
-  loss_gradient_ = builder.make_value(values_.back());  // from the loss on, which may give it
+  loss_gradient_ = builder.make_value(values_.back());  // needed from the loss on, which may compute it
   ++builder.time;
   builder.use(steps_.back().layer->output());
   builder.use(losses_);
@@ -217,7 +217,7 @@ void Program<T>::backward(PassContext& pass, MarkedTimes& times) {
     if (is_beside) beside.end_fork();
     if (step.layer->has_work() || !step.sums.empty()) times.backward_done(pass.stream, i);
     for (const int parameter : parameters) beside.tell(parameters_.slot_number(parameter));
-    if (!parameters.empty()) times.begin(pass.stream);  // again: hooks may have enqueued something
+    if (!parameters.empty()) times.begin(pass.stream);  // hooks may have enqueued other work since
   }
   beside.join_all();
 }

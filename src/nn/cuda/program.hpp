@@ -16,26 +16,26 @@ namespace lockstep::nn::cuda {
 template <class T>
 class Program {
  public:
-  /// Without `memory` it can tell of itself only.
+  /// Without `memory` it can only describe itself.
   Program(const Network& network, const ExecutorOptions& options, const ParameterLayout& parameters,
           const Arenas<T>& arenas, Convolutions& convolutions, SharedArena* memory, std::uint64_t n, bool is_training);
 
-  /// Of the arena.
+  /// Its size in the arena.
   [[nodiscard]] std::size_t n_bytes() const noexcept { return n_bytes_; }
 
-  /// What of the batch comes from the host; before forward().
+  /// Sends the host's part of the batch; before forward().
   void send(PassContext& pass);
-  /// Adds the batch's loss to `totals`. The time of the loss is that of the last node. `is_backward_next`: with the
-  /// same numbers, so that the loss is computed once.
+  /// Adds the batch's loss to `totals`. The last node's time includes the loss. `is_backward_next`: backward() follows
+  /// with the same numbers, so the loss and its gradient are computed together.
   void forward(PassContext& pass, LossTotals* totals, MarkedTimes& times, bool is_backward_next);
-  /// Called once after each forward pass, whose values it overwrites.
+  /// Called once after each forward pass; overwrites its values.
   void backward(PassContext& pass, MarkedTimes& times);
 
  private:
   struct Step {
     std::unique_ptr<CudaLayer<T>> layer{};
-    std::vector<Place<T>> gradients{};  ///< of the output, by its readers
-    std::vector<Place<T>> sums{};       ///< of the first two, of that and the third, ...
+    std::vector<Place<T>> gradients{};  ///< of the output, from its readers
+    std::vector<Place<T>> sums{};       ///< of the first two gradients, of that sum and the third, ...
     bool has_backward = false;
   };
 

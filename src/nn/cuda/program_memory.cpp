@@ -21,7 +21,7 @@ void ProgramMemory::use_held(int time) {
 }
 
 std::size_t ProgramMemory::plan() {
-  constexpr std::size_t alignment = 256;  // as cudaMalloc's: cuDNN's fastest plans ask for 16
+  constexpr std::size_t alignment = 256;  // as cudaMalloc's; cuDNN's fastest plans require 16
   std::vector<Lifetime> lifetimes;
   for (const Piece& piece : pieces_) lifetimes.push_back(piece.lifetime);
   plan_ = plan_arena(lifetimes, alignment);

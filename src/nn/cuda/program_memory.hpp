@@ -1,7 +1,6 @@
-// The memory of one program: pieces of one arena, each needed only for a while.
-// Invariant: pieces needed at the same time never overlap; a piece has no address before all are known, and a fixed one
-// afterwards.
-// Used by nn/cuda: layers ask for pieces while they are planned, and read and write them while they are enqueued.
+// The memory of one program: pieces of one arena, each needed for a limited time.
+// Invariant: pieces needed at the same time never overlap; a piece gets an address when all are known, and keeps it.
+// Used by nn/cuda: layers request pieces while they are planned, and access them while they are enqueued.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +18,7 @@ struct Piece {
   std::byte* address = nullptr;
 };
 
-/// Elements of a program's memory: their address, once they have one.
+/// Elements of a program's memory; they have an address after plan().
 template <class T>
 class Place {
  public:
@@ -27,7 +26,7 @@ class Place {
   explicit Place(Piece& piece) : piece_{&piece} {}
 
   [[nodiscard]] bool is_given() const noexcept { return piece_ != nullptr; }
-  // Kernels take addresses, whatever they are of.
+  // Kernels take addresses of any memory.
   operator T*() const noexcept {  // NOLINT(google-explicit-constructor)
     return piece_ == nullptr ? nullptr : reinterpret_cast<T*>(piece_->address);
   }
@@ -51,16 +50,16 @@ class ProgramMemory {
     if (place.is_given()) use(*place.piece_, time);
   }
 
-  /// The piece is needed at all times of use_held() too, until it is let go.
+  /// Also needs the piece at all times of use_held(), until it is released.
   template <class T>
   void hold(const Place<T>& place) {
     if (place.is_given()) held_.push_back({n_turns_, place.piece_});
   }
-  /// Lets go of what was held more than `n_turns` turns ago.
+  /// Releases pieces that were held more than `n_turns` turns ago.
   void begin_turn(int n_turns);
   void use_held(int time);
 
-  /// After all uses: the arena's size.
+  /// Places all pieces, after all uses; returns the arena's size.
   [[nodiscard]] std::size_t plan();
   void place_at(std::byte* arena);
 
@@ -72,20 +71,21 @@ class ProgramMemory {
 
   static void use(Piece& piece, int time);
 
-  std::deque<Piece> pieces_{};  // whose addresses stay
+  std::deque<Piece> pieces_{};  // a deque, so that addresses stay valid
   std::vector<Held> held_{};
   int n_turns_ = 0;
   ArenaPlan plan_{};
 };
 
-/// What the programs of an executor lie in, as one is enqueued at a time: none needs what it held when another ran.
+/// The memory that all programs of an executor share: one program is enqueued at a time, and none needs its old
+/// content.
 class SharedArena {
  public:
-  /// Of the largest program, before any takes its part.
+  /// Sets the size of the largest program, before any program calls take().
   void expect(std::size_t n_bytes) noexcept { expected_ = n_bytes; }
-  /// At least so many bytes: those of another program if they are enough. Addresses stay.
+  /// Returns at least `n_bytes`: an existing buffer if it is large enough. Addresses stay valid.
   [[nodiscard]] std::byte* take(std::size_t n_bytes);
-  /// What it has, or will have.
+  /// The present size, or the expected one.
   [[nodiscard]] std::size_t n_bytes() const noexcept;
 
  private:

@@ -1,7 +1,7 @@
-// Batch normalization whose groups are all ranks' samples of a pass (ExecutorOptions::is_group_of_ranks).
-// Invariant: all ranks sum as many numbers in the same order, whatever samples they have, and always in one place, so
-// that what has prepared a sum for one has for all.
-// Used by nn/cuda: the layer shares what it found, the executor takes part for a rank without samples.
+// Batch normalization over the samples of all ranks in a pass (ExecutorOptions::is_group_of_ranks).
+// Invariant: all ranks sum equally many numbers in the same order, whatever samples they have, and in one place, so
+// that one prepared sum serves all layers.
+// Used by nn/cuda: the layer shares its moments, the executor takes part for a rank without samples.
 #pragma once
 
 #include <vector>
@@ -24,10 +24,10 @@ struct SharedMoments {
 void share_moments(PassContext& pass, const SharedMoments& of, double eps);
 void share_gradients(PassContext& pass, std::size_t n_channels, GradientSums* sums);
 
-/// As the sums of a backward pass, which fit in.
+/// The sums of a backward pass use the same memory, which is large enough.
 [[nodiscard]] inline GradientSums* as_gradient_sums(double* shared) { return reinterpret_cast<GradientSums*>(shared); }
 
-/// The part of a rank without samples, and where all ranks sum.
+/// Takes part for a rank without samples, and holds the memory in which all layers sum.
 class EmptyRank {
  public:
   EmptyRank() = default;
@@ -35,13 +35,13 @@ class EmptyRank {
 
   void forward(PassContext& pass, const Network& network, const std::vector<float*>& statistics) const;
   void backward(PassContext& pass) const;
-  /// For any layer of the network.
+  /// Serves any layer of the network.
   [[nodiscard]] double* shared() const { return shared_.on_device<double>().data(); }
   [[nodiscard]] std::size_t n_bytes() const noexcept;
 
  private:
   std::vector<ValueLayout> values_{};      ///< of nodes
-  std::vector<std::size_t> normalized_{};  ///< nodes, as programs come to them
+  std::vector<std::size_t> normalized_{};  ///< in the order in which programs normalize
   runtime::Buffer moments_{}, shared_{}, mean_{}, inverse_{};
 };
 

@@ -48,7 +48,7 @@ class SplitConvolution final : public Convolution {
                   KeepGradient<T>{product_.problem.w_elements(), rounded, operands.adds ? kept : nullptr, kept});
   }
 
-  /// In the workspace, of the plain product's result.
+  /// Where the plain product's result is in the workspace.
   [[nodiscard]] std::size_t rounded_offset() const {
     constexpr std::size_t alignment = 256;
     return (plain_->workspace_bytes() + alignment - 1) / alignment * alignment;
@@ -61,7 +61,7 @@ class SplitConvolution final : public Convolution {
 }  // namespace
 
 std::unique_ptr<Convolution> make_split(const Product& product, core::DType type, std::unique_ptr<Convolution> plain) {
-  core::require(product.epilogue != Epilogue::none, "a plain product is one operation");
+  core::require(product.epilogue != Epilogue::none, "the product has an epilogue");
   if (type == core::DType::bfloat16)
     return std::make_unique<SplitConvolution<core::bfloat16>>(product, std::move(plain));
   if (type == core::DType::float16) return std::make_unique<SplitConvolution<core::float16>>(product, std::move(plain));

@@ -1,6 +1,6 @@
-// Products with an epilogue as two operations: the plain product, and a kernel of ours.
-// Invariant: adds up what a plain product gives, rounded to its type.
-// Used by implementations of Convolutions, where they have nothing faster.
+// Products with an epilogue as two operations: the plain product, and our own kernel.
+// Invariant: the kernel uses the plain product's result, rounded to its type.
+// Used by implementations of Convolutions that have nothing faster.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace lockstep::nn::cuda {
 
-/// `plain`: of the same product without its epilogue.
+/// `plain` computes the same product without its epilogue.
 [[nodiscard]] std::unique_ptr<Convolution> make_split(const Product& product, core::DType type,
                                                       std::unique_ptr<Convolution> plain);
 

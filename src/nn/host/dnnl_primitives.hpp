@@ -1,8 +1,7 @@
-// The descriptions of primitives, which differ between versions 2 and 3 of oneDNN.
-// Invariant: every description asks for a scratchpad of ours and is empty if oneDNN has no such primitive; all are for
-// training, so that layouts are the same in evaluation.
-// Used by the layers; the differences are in dnnl_primitives_2.cpp or dnnl_primitives_3.cpp, whichever fits the
-// library.
+// Descriptions of primitives, which differ between versions 2 and 3 of oneDNN.
+// Invariant: every description uses our scratchpad and is empty if oneDNN has no such primitive. All are for training,
+// so that layouts are the same in evaluation.
+// Used by the layers; dnnl_primitives_2.cpp and dnnl_primitives_3.cpp have the differences, and the build selects one.
 #pragma once
 
 #include <dnnl.hpp>
@@ -17,8 +16,8 @@ using Dims = dnnl::memory::dims;
 [[nodiscard]] Dims dims_of(const Desc& desc);
 [[nodiscard]] dnnl::memory::data_type type_of(const Desc& desc);
 
-/// How elements lie: `strides` between blocks of each dimension, how many of its elements such a block has, and what
-/// blocks are made of: `inner` elements of dimension `of`, from the outermost to the innermost.
+/// A layout: `strides` between blocks of each dimension, `blocks` with the elements per block of each dimension, and
+/// the nesting within blocks: `inner` elements of dimension `of`, from the outermost to the innermost.
 struct Blocking {
   Dims strides{};
   Dims blocks{};
@@ -27,13 +26,13 @@ struct Blocking {
 };
 [[nodiscard]] Blocking blocking_of(const Desc& desc);
 
-/// Whether oneDNN has only its reference implementation here, which is hundreds of times slower than the others.
+/// Whether oneDNN has only its reference implementation here, which is hundreds of times slower.
 [[nodiscard]] bool is_reference(const dnnl::primitive_desc_base& described);
 
-/// With a scratchpad of ours; `is_added`: results are added to what is there.
+/// With our scratchpad; `is_added`: adds results to the present values.
 [[nodiscard]] dnnl::primitive_attr make_attributes(bool is_added = false);
 
-/// A convolution's or a pool's window.
+/// The window of a convolution or a pool.
 struct Window {
   Dims kernel;
   Dims strides;
@@ -41,7 +40,7 @@ struct Window {
   Dims padding_end;
 };
 
-/// An empty `bias` is none. ReLU is never included: oneDNN's would turn NaN into 0, and hide it.
+/// An empty `bias` means none. Never includes ReLU, because oneDNN's turns NaN into 0 and so hides it.
 [[nodiscard]] dnnl::convolution_forward::primitive_desc describe_conv(const dnnl::engine& engine, const Desc& src,
                                                                       const Desc& weights, const Desc& bias,
                                                                       const Desc& dst, const Window& window);
@@ -52,11 +51,11 @@ struct Window {
     const dnnl::engine& engine, const Desc& src, const Desc& weights, const Desc& bias, const Desc& dst,
     const Window& window, const dnnl::convolution_forward::primitive_desc& forward);
 
-/// dst = a b (+ bias) (+ dst, if the product is added), of matrices of any strides.
+/// dst = a b (+ bias) (+ dst, if the product is added), for matrices with any strides.
 [[nodiscard]] dnnl::matmul::primitive_desc describe_matmul(const dnnl::engine& engine, const Desc& a, const Desc& b,
                                                            const Desc& bias, const Desc& dst, bool is_added = false);
 
-/// With scale and shift. `is_training`: with the batch's own mean and variance, which are then results.
+/// With scale and shift. `is_training`: uses the batch's own mean and variance, which are then outputs.
 [[nodiscard]] dnnl::batch_normalization_forward::primitive_desc describe_batch_norm(const dnnl::engine& engine,
                                                                                     const Desc& data, float epsilon,
                                                                                     bool has_relu, bool is_training);
@@ -70,8 +69,8 @@ struct ScaleShiftArgument {
   std::size_t offset;
   Desc desc;
 };
-enum class ScaleShift { forward, backward, gradient };  ///< input of which pass, or output of the backward one
-/// The arguments through which batch normalization takes or fills an array of scales, then shifts.
+enum class ScaleShift { forward, backward, gradient };  ///< inputs of a pass, or output of the backward one
+/// The arguments by which batch normalization reads or writes an array of scales, then shifts.
 [[nodiscard]] std::vector<ScaleShiftArgument> scale_shift_arguments(std::size_t n_channels, ScaleShift what);
 
 [[nodiscard]] dnnl::pooling_forward::primitive_desc describe_max_pool(const dnnl::engine& engine, const Desc& src,

@@ -109,7 +109,7 @@ std::vector<ScaleShiftArgument> scale_shift_arguments(std::size_t n_channels, Sc
   const Desc one{
       {static_cast<dnnl::memory::dim>(n_channels)}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::a};
   if (what == ScaleShift::gradient) return {{DNNL_ARG_DIFF_SCALE, 0, one}, {DNNL_ARG_DIFF_SHIFT, n_channels, one}};
-  if (what == ScaleShift::backward) return {{DNNL_ARG_SCALE, 0, one}};  // one argument too many is an error
+  if (what == ScaleShift::backward) return {{DNNL_ARG_SCALE, 0, one}};  // oneDNN rejects an extra argument
   return {{DNNL_ARG_SCALE, 0, one}, {DNNL_ARG_SHIFT, n_channels, one}};
 }
 

@@ -12,19 +12,19 @@
 
 namespace lockstep::nn::host {
 
-/// f(T{}), where T is what the tensor's elements are.
+/// Calls f(T{}), where T is the type of the tensor's elements.
 template <class F>
 auto with_type(const Tensor& tensor, const F& f) {
   return type_of(tensor.desc) == dnnl::memory::data_type::bf16 ? f(core::bfloat16{}) : f(float{});
 }
 
-/// loop(begin, end) for parts of all the tensor's elements, padding included.
+/// Calls loop(begin, end) for parts of all the tensor's elements, including padding.
 template <class F>
 void for_elements(const Tensor& tensor, const F& loop) {
   for_parts(n_physical(tensor.desc), least_elements, loop);
 }
 
-/// The gradient before a ReLU, from its output and one or two gradients of that, which are added up.
+/// Computes the gradient before a ReLU from its output and the sum of one or two gradients of the output.
 inline void relu_backward(const Storage& storage, const Tensor& output, std::span<const Place> gradients,
                           const Tensor& result) {
   with_type(output, [&]<class T>(T) {

@@ -15,7 +15,7 @@ void ActivationArena::grow(std::size_t n_bytes) {
 ExecutorState::ExecutorState(const Network& given, const ExecutorOptions& given_options)
     : network{given}, options{given_options}, parameters{network} {
   computes_in_floats = options.precision == Precision::bf16 && !computes_bf16(engine);
-  // Vectors of oneDNN may read beyond the end of an array of channels.
+  // oneDNN's vectors may read beyond the end of an array of channels.
   for (const Statistic& statistic : network.statistics())
     statistics.emplace_back((statistic.n_channels + 15) / 16 * 16, statistic.initial);
 }
@@ -47,8 +47,8 @@ void ExecutorState::check(const data::Batch& batch) const {
   const std::size_t x_bytes = n_elements(input.output) * (has_ids ? sizeof(std::int64_t) : sizeof(float));
   const std::size_t y_bytes = is_mse ? n_elements(network.output()) * sizeof(float) : sizeof(std::int64_t);
   core::require(bases.parameters != nullptr, "an executor is bound to its arenas");
-  core::require(batch.n <= options.max_batch, "a batch has max_batch samples at most");
-  core::require(batch.x.size() == batch.n * x_bytes, "a batch's samples are those of the network");
+  core::require(batch.n <= options.max_batch, "a batch has at most max_batch samples");
+  core::require(batch.x.size() == batch.n * x_bytes, "the batch's samples have the network's input size");
   core::require(batch.y.size() == batch.n * y_bytes, "every sample of a batch has a label or target");
   core::require(batch.ids.empty() || batch.ids.size() == batch.n, "every sample of a batch has an id");
 }

@@ -12,12 +12,12 @@
 
 namespace lockstep::nn::host {
 
-/// Memory that is not touched before a program uses it.
+/// Memory that is untouched until a program uses it.
 class ActivationArena {
  public:
   [[nodiscard]] std::byte* data() const noexcept { return data_.get(); }
   [[nodiscard]] std::size_t n_bytes() const noexcept { return n_bytes_; }
-  /// What was in it is lost.
+  /// Loses its content.
   void grow(std::size_t n_bytes);
 
  private:
@@ -41,9 +41,9 @@ struct LastPass {
 struct ExecutorState {
   ExecutorState(const Network& network, const ExecutorOptions& options);
 
-  /// The program of a batch size. Its memory may not exist yet.
+  /// Returns the program of a batch size. Its memory may not exist yet.
   Program& plan(std::uint64_t n, bool is_training);
-  /// One that can run.
+  /// Returns a program that can run.
   Program& ready(std::uint64_t n, bool is_training);
   /// Throws core::Error unless the batch fits.
   void check(const data::Batch& batch) const;
@@ -57,7 +57,7 @@ struct ExecutorState {
   Statistics statistics{};
   Choices choices{};
   SlowLayers slow_layers{};
-  bool computes_in_floats = false;  ///< what is kept in bf16
+  bool computes_in_floats = false;  ///< although values are stored in bf16
   std::map<std::pair<std::uint64_t, bool>, std::unique_ptr<Program>> programs{};
   ActivationArena arena{};
   std::size_t planned_bytes = 0;  ///< of the largest program
@@ -65,7 +65,7 @@ struct ExecutorState {
   Accumulation accumulation{};
   std::unique_ptr<Profile> profile{};
   LastPass last{};
-  LossSums sums{};  ///< since they were asked for
+  LossSums sums{};  ///< since they were last read
 };
 
 }  // namespace lockstep::nn::host

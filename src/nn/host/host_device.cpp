@@ -13,8 +13,8 @@
 namespace lockstep::nn {
 namespace {
 
-/// With far too many in OMP_NUM_THREADS the process dies by a signal when Kokkos starts, whatever number that is given.
-/// A list is one number for each level.
+/// If OMP_NUM_THREADS is far too large, a signal kills the process when Kokkos starts, whatever number Kokkos is given.
+/// A list has one number per level.
 void require_possible_threads() {
   constexpr long most = 4096;
   const char* const variable = std::getenv("OMP_NUM_THREADS");
@@ -25,16 +25,15 @@ void require_possible_threads() {
                     .fix = "set it to the number of cores of a rank, or unset it: --threads says how many compute"});
 }
 
-/// Kokkos starts once in a process: devices that live at the same time, such as those of ranks that are threads, share
-/// it.
+/// Kokkos starts once in a process, so devices that live at the same time (ranks as threads) share it.
 std::shared_ptr<host::KokkosSession> share_kokkos(int n_threads) {
   static std::mutex mutex;
   static std::weak_ptr<host::KokkosSession> current;
   const std::lock_guard lock{mutex};
   std::shared_ptr<host::KokkosSession> session = current.lock();
   if (!session) current = session = std::make_shared<host::KokkosSession>(n_threads);
-  core::require(session->n_threads() == n_threads, "devices of one process have equally many threads");
-  omp_set_num_threads(n_threads);  // of this thread's calls of oneDNN: Kokkos has set it for the thread that started it
+  core::require(session->n_threads() == n_threads, "all devices of a process have the same number of threads");
+  omp_set_num_threads(n_threads);  // for oneDNN on this thread: Kokkos set it only for the thread that started it
   return session;
 }
 

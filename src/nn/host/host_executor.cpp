@@ -12,8 +12,8 @@
 namespace lockstep::nn::host {
 
 HostExecutor::HostExecutor(const Network& network, const ExecutorOptions& options) {
-  core::require(Kokkos::is_initialized(), "a Kokkos session is there");
-  core::require(options.max_batch > 0, "a batch may have samples");
+  core::require(Kokkos::is_initialized(), "a Kokkos session is open");
+  core::require(options.max_batch > 0, "max_batch is positive");
   state_ = std::make_unique<ExecutorState>(network, options);
   state_->plan(options.max_batch, true);
   state_->parameters.place(state_->network);
@@ -37,7 +37,7 @@ void HostExecutor::unpack(int parameter, core::Slice rows, std::span<const float
 
 void HostExecutor::bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients) {
   core::require(parameters.size() == arena_elements() && gradients.size() == arena_elements(),
-                "arenas have arena_elements()");
+                "arenas have arena_elements() elements");
   Bases& bases = state_->bases;
   core::require(bases.parameters == nullptr, "an executor is bound once");
   std::ranges::fill(runtime::on_host(gradients), 0.0f);  // padding that no layer writes
@@ -99,7 +99,7 @@ LossSums HostExecutor::sums() { return std::exchange(state_->sums, {}); }
 
 bool HostExecutor::is_finite() const { return state_->last.is_finite; }
 
-/// Computes the last pass again: its values may be overwritten by now.
+/// Computes the last pass again, because its values may already be overwritten.
 std::string HostExecutor::find_not_finite() const {
   const LastPass& last = state_->last;
   if (last.program == nullptr) return {};

@@ -1,4 +1,4 @@
-// The executor on the host: passes are done when they are enqueued.
+// The executor on the host: enqueue() returns when the pass is done.
 // Invariant: programs are compiled on first use of a batch size and share one arena; a steady step allocates nothing.
 // Used by nn/host/host_device and by tests; others use nn/device.hpp.
 #pragma once
@@ -35,7 +35,7 @@ class HostExecutor final : public Executor, public Inspection, public LayerTimes
   [[nodiscard]] bool computes_in_floats() const override;
   [[nodiscard]] std::size_t n_bytes() const noexcept override;
 
-  /// oneDNN reorders in the last forward and backward pass together.
+  /// The number of oneDNN reorders in the last forward and backward pass together.
   [[nodiscard]] std::size_t n_reorders() const noexcept;
 
   void start_profile() override;

@@ -66,13 +66,13 @@ Primitive Builder::primitive(const dnnl::primitive_desc_base& described, Argumen
 void Builder::note_slow(const dnnl::primitive_desc_base& described) {
   const auto now = static_cast<std::size_t>(time), n_nodes = network.nodes().size();
   const bool is_forward = now < n_nodes;
-  core::require(now != n_nodes, "a layer is planned, not the loss");
+  core::require(now != n_nodes, "the planned node is a layer, not the loss");
   slow_layers.insert(fmt::format("{} ({}, {})", network.nodes()[is_forward ? now : 2 * n_nodes - now].name,
                                  is_forward ? "forward" : "backward", described.impl_info_str()));
 }
 
 Tensor Builder::reordered(const Tensor& tensor, const Desc& desc, std::vector<Primitive>& primitives) {
-  // Equal descriptions may differ in a stride that oneDNN still compares: that of a single channel.
+  // Equal descriptions may differ in the stride of a single channel, which oneDNN still compares.
   if (tensor.desc == desc) return {desc, tensor.place};
   const Tensor copy = make(desc);
   reorder(tensor, copy, primitives);

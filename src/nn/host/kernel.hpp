@@ -20,14 +20,14 @@
 
 namespace lockstep::nn::host {
 
-/// One forward or backward pass. Kernels keep nothing of it.
+/// One forward or backward pass. Kernels do not store it.
 struct PassContext {
   const data::Batch& batch;
   const core::StepNumbers& numbers;
-  Hooks* hooks = nullptr;  ///< none if it is repeated
+  Hooks* hooks = nullptr;  ///< none if the pass is repeated
   runtime::Stream* stream = nullptr;
   Run run{};
-  bool is_finite = true;  ///< cleared by layers that may hide what is not
+  bool is_finite = true;  ///< layers that may hide non-finite values clear it
 
   /// Repeats the previous pass on this rank alone: values exchanged in that pass stay valid.
   [[nodiscard]] bool is_repeated() const noexcept { return hooks == nullptr; }
@@ -36,7 +36,7 @@ struct PassContext {
 };
 
 using Statistics = std::vector<std::vector<float>>;
-/// Results of the first program's timing, by subject; the other programs reuse them.
+/// Results of timing by the first program, by subject; the other programs reuse them.
 using Choices = std::map<Dims, bool>;
 /// Layers for which oneDNN has only reference code, one line each.
 using SlowLayers = std::set<std::string>;
@@ -59,37 +59,37 @@ class Builder {
   const std::uint64_t n;  ///< samples
   const bool is_training;
   dnnl::memory::data_type type;  ///< of activations and their gradients
-  int time = 0;                  ///< of the pass of the node that is planned: nodes forward, then backward
+  int time = 0;                  ///< the time of the node that is being planned: nodes forward, then backward
 
-  /// A new buffer, used now.
+  /// Makes a new buffer, used now.
   [[nodiscard]] Tensor make(const Desc& desc);
   [[nodiscard]] Place make_bytes(std::size_t n_bytes);
   /// Keeps the tensor until now.
   const Tensor& use(const Tensor& tensor);
 
-  /// Of a parameter in the arenas.
+  /// The place of a parameter, or of its gradient, in the arenas.
   [[nodiscard]] Tensor parameter(int parameter) const;
   [[nodiscard]] Tensor gradient(int parameter) const;
 
   using Arguments = std::initializer_list<std::pair<int, Tensor>>;
-  /// A batch of samples of this shape, which lie in order.
+  /// The description of a batch of samples of this shape, in order.
   [[nodiscard]] Desc samples(const Shape& shape) const;
-  /// Adds the scratchpad, and to slow_layers if it is reference code. Throws core::Error if `described` is empty:
-  /// oneDNN has no such primitive.
+  /// Adds the scratchpad; adds a line to slow_layers if it is reference code. Throws core::Error if `described` is
+  /// empty, which means that oneDNN has no such primitive.
   [[nodiscard]] Primitive primitive(const dnnl::primitive_desc_base& described, Arguments arguments,
                                     Primitive::Arguments more = {});
-  /// `tensor` in the layout `desc`: itself, or a copy that a reorder appended to `primitives` makes.
+  /// `tensor` in the layout `desc`: itself, or a copy made by a reorder that is appended to `primitives`.
   [[nodiscard]] Tensor reordered(const Tensor& tensor, const Desc& desc, std::vector<Primitive>& primitives);
   /// Appends the reorder of `from` to `to`.
   void reorder(const Tensor& from, const Tensor& to, std::vector<Primitive>& primitives);
 
   [[nodiscard]] bool needs_gradient(Value value) const;
-  /// Whether the loss reads the node, perhaps through a log_softmax. Its result then stays float32, like the loss.
+  /// Whether the loss reads the node, directly or through a log_softmax. Its result then stays float32, like the loss.
   [[nodiscard]] bool is_read_by_loss(std::size_t node) const;
 
-  /// Counts (1) or discounts (-1) a gradient that waits for its node to be planned.
+  /// Counts (1) or discounts (-1) a gradient that waits until its node is planned.
   void pend(const Tensor& gradient, int change);
-  /// Whether nobody needs the gradient after the current node.
+  /// Whether no node after the current one needs the gradient.
   [[nodiscard]] bool may_overwrite(const Tensor& gradient) const;
 
  private:
@@ -107,9 +107,9 @@ class Kernel {
 
   virtual void forward(PassContext& pass) = 0;
 
-  /// How many gradients of its output it accepts at once; more are added up before.
+  /// How many gradients of its output it accepts at once; the program adds up any more beforehand.
   [[nodiscard]] virtual std::size_t n_gradients_taken() const { return 1; }
-  /// Plans the backward pass. Returns the gradient of each input, nothing for those that need none.
+  /// Plans the backward pass. Returns the gradient of each input, nothing for inputs that need none.
   [[nodiscard]] virtual std::vector<std::optional<Tensor>> plan_backward(Builder& builder,
                                                                          std::span<const Tensor> gradients) = 0;
   virtual void backward(PassContext& pass) = 0;
@@ -118,7 +118,7 @@ class Kernel {
   Tensor output_{};
 };
 
-/// What a kernel is made of.
+/// The arguments from which a kernel is made.
 struct Planned {
   Builder& builder;
   const Node& node;
@@ -137,17 +137,17 @@ using MakeKernel = std::function<std::unique_ptr<Kernel>(const Planned&)>;
 [[nodiscard]] std::unique_ptr<Kernel> make_embedding(const Planned& planned, const Embedding& layer);
 [[nodiscard]] std::unique_ptr<Kernel> make_flatten(const Planned& planned);
 [[nodiscard]] std::unique_ptr<Kernel> make_global_avg_pool(const Planned& planned);
-/// The kernel that `make` makes of the layer for float32, within a network that keeps bf16.
+/// Makes the layer's float32 kernel, by `make`, in a network that stores bf16.
 [[nodiscard]] std::unique_ptr<Kernel> make_in_floats(const Planned& planned, const MakeKernel& make);
 [[nodiscard]] std::unique_ptr<Kernel> make_linear(const Planned& planned, const Linear& layer);
 [[nodiscard]] std::unique_ptr<Kernel> make_log_softmax(const Planned& planned);
 [[nodiscard]] std::unique_ptr<Kernel> make_max_pool(const Planned& planned, const MaxPool& layer);
-/// `is_in_place`: nobody else reads its input.
+/// `is_in_place`: no other layer reads its input.
 [[nodiscard]] std::unique_ptr<Kernel> make_relu(const Planned& planned, bool is_in_place);
-/// In training, over the samples of all ranks that Hooks::sum() sums over.
+/// For training with the samples of all ranks that Hooks::sum() sums over.
 [[nodiscard]] std::unique_ptr<Kernel> make_sync_batch_norm(const Planned& planned, const BatchNorm& layer);
 
-/// An image's elements of one sample: channel c at position p lies at ((c / block) * n_positions + p) * block + c %
+/// The layout of one sample of an image: channel c at position p is at ((c / block) * n_positions + p) * block + c %
 /// block.
 struct ImageLayout {
   std::size_t n_channels = 0;
@@ -160,7 +160,7 @@ struct ImageLayout {
     return ((c / block) * n_positions + p) * block + c % block;
   }
 };
-/// Of {n, channels, height, width}: channels first, last, or in blocks of 4, 8 or 16.
+/// For {n, channels, height, width}: channels first, last, or in blocks of 4, 8 or 16.
 [[nodiscard]] ImageLayout image_layout(const Desc& desc);
 
 /// Whether oneDNN computes layers in bf16 on this processor with more than its reference implementation.

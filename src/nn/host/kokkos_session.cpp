@@ -9,14 +9,14 @@
 namespace lockstep::nn::host {
 namespace {
 
-// Kokkos of before 3.7 forgets that it ran.
+// Kokkos before 3.7 forgets that it ran.
 bool was_started = false;
 
 }  // namespace
 
 KokkosSession::KokkosSession(int n_threads) {
-  core::require(n_threads >= 1, "a Kokkos session has a thread");
-  core::require(!was_started && !Kokkos::is_initialized(), "one Kokkos session per process");
+  core::require(n_threads >= 1, "a Kokkos session has at least one thread");
+  core::require(!was_started && !Kokkos::is_initialized(), "a process starts Kokkos once");
   const runtime::NoInterrupts for_its_threads;
   start_kokkos(n_threads);
   was_started = true;

@@ -1,4 +1,4 @@
-// The life of Kokkos in a process: threads for work on whole batches.
+// The lifetime of Kokkos in a process: threads for work on whole batches.
 // Invariant: at most one per process, ever, because Kokkos cannot be started twice; it changes speed, never a result.
 // Used by nn/host/host_device and by tests.
 #pragma once
@@ -7,7 +7,8 @@ namespace lockstep::nn::host {
 
 class KokkosSession {
  public:
-  /// Of `n_threads` threads, the calling one among them; at least 1. core::Error (system) if Kokkos runs or ran before.
+  /// Starts `n_threads` threads, including the calling one; at least 1. Throws core::Error (system) if Kokkos was
+  /// started before.
   explicit KokkosSession(int n_threads = 1);
   ~KokkosSession();
   KokkosSession(const KokkosSession&) = delete;

@@ -11,7 +11,7 @@
 
 namespace lockstep::nn::host {
 
-/// Of the random numbers of one sample's dropout: Philox4x32-10, element e is word e % 4 of counter e / 4.
+/// The key of one sample's random numbers for dropout: Philox4x32-10, element e is word e % 4 of counter e / 4.
 struct MaskKey {
   std::array<std::uint32_t, 2> key{};
   std::uint32_t node = 0;
@@ -19,7 +19,7 @@ struct MaskKey {
   std::uint32_t threshold = 0;  ///< words below it drop their element
 };
 
-/// Of rows of channels: (x - mean) * factor + shift, but `least` where it would be less. Arrays of channels.
+/// For rows of channels: (x - mean) * factor + shift, or `least` where that is less. Pointers are arrays of channels.
 struct Normalization {
   const float* mean;
   const float* factor;
@@ -27,13 +27,13 @@ struct Normalization {
   float least;  ///< 0: ReLU is included; -infinity: it is not
 };
 
-/// What batch normalization's gradient subtracts from that of its output: offset + (x - mean) * slope.
+/// Batch normalization's gradient subtracts offset + (x - mean) * slope from that of its output.
 struct Correction {
   const float* offset;
   const float* slope;
 };
 
-/// Computed in float32; each element is rounded once.
+/// Loops compute in float32 and round each element once.
 template <class T>
 struct ElementLoops {
   void (*relu)(const T* x, T* out, std::size_t n);
@@ -50,13 +50,14 @@ struct ElementLoops {
   void (*from_floats)(const float* x, T* out, std::size_t n);
   void (*to_floats)(const T* x, float* out, std::size_t n);
 
-  // Of n_rows rows of n_columns channels each, one after the other.
+  // The next loops work on n_rows consecutive rows of n_columns channels.
   /// sums[c] += x, in double.
   void (*add_rows)(const T* x, std::size_t n_rows, std::size_t n_columns, double* sums);
   /// sums[c] += (x - mean[c])^2, in double.
   void (*add_squares)(const T* x, std::size_t n_rows, std::size_t n_columns, const double* mean, double* sums);
   void (*normalize)(const T* x, std::size_t n_rows, std::size_t n_columns, const Normalization& by, T* out);
-  /// sums[c] += g and products[c] += g * (x - mean), added up in double. g: the gradient, 0 where `by` gives its least.
+  /// sums[c] += g and products[c] += g * (x - mean), added up in double. g: the gradient, or 0 where `by` gives its
+  /// least.
   void (*add_gradients)(const T* x, const T* gradient, std::size_t n_rows, std::size_t n_columns,
                         const Normalization& by, double* sums, double* products);
   /// (g - correction) * factor, with the same g.
@@ -71,14 +72,13 @@ struct Loops {
   [[nodiscard]] const ElementLoops<T>& of() const noexcept;
 
   void (*scale)(const float* x, float factor, float* out, std::size_t n);
-  /// 1 for kept elements; writes whole fours, `n` rounded up.
+  /// 1 for kept elements; writes whole groups of four, so `n` is rounded up.
   void (*draw_mask)(const MaskKey& key, std::uint8_t* mask, std::size_t n);
-  /// Of each of n_blocks 16x16 blocks, one after the other. No overlap.
+  /// Transposes each of n_blocks consecutive 16x16 blocks. No overlap.
   void (*transpose_blocks)(const float* from, float* to, std::size_t n_blocks);
-  /// The same, elements of two columns side by side: out[c / 2][r][c % 2] = block[r][c].
+  /// The same, with elements of two columns side by side: out[c / 2][r][c % 2] = block[r][c].
   void (*transpose_pairs)(const float* from, core::bfloat16* to, std::size_t n_blocks);
-  /// Of n_rows rows of 16, elements of two rows side by side: out[r / 2][c][r % 2] = from[r][c]; an odd row's neighbour
-  /// is 0.
+  /// Puts elements of two rows of 16 side by side: out[r / 2][c][r % 2] = from[r][c]; an odd row's neighbour is 0.
   void (*pair_rows)(const float* from, core::bfloat16* to, std::size_t n_rows);
 };
 

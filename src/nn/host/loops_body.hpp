@@ -1,5 +1,5 @@
-// The loops themselves, for one instruction set: that of the file which includes this.
-// Invariant: as loops.hpp; nothing here has external linkage, so that no set's code runs in place of another's.
+// The loops for one instruction set, that of the including file.
+// Invariant: as loops.hpp; nothing here has external linkage, so no set's code can replace another's.
 // Used by loops_{plain,avx2,avx512}.cpp, each compiled with its own flags (lockstep_loop_sources).
 #pragma once
 
@@ -30,8 +30,8 @@ using core::bfloat16;
   out.bits = static_cast<std::uint16_t>(rounded(x) >> 16);
 }
 
-/// `x` or 0. A choice between the two by `?` may be a jump for each element with AVX2: dropout's mask, 590,000 elements
-/// on a Zen 4, 1.5 instead of 0.13 ms.
+/// Returns `x` or 0. With AVX2, `?` may become a jump per element: dropout's mask for 590,000 elements on a Zen 4 took
+/// 1.5 instead of 0.13 ms.
 [[gnu::always_inline]] inline float if_true(bool condition, float x) {
   return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, x) & (0u - static_cast<std::uint32_t>(condition)));
 }
@@ -108,10 +108,10 @@ void to_floats(const T* x, float* out, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) out[i] = load(x[i]);
 }
 
-constexpr std::size_t most_columns = 16;  ///< whose sums fit registers
+constexpr std::size_t most_columns = 16;  ///< whose sums fit into registers
 
-/// f(row, n_rows, column, n_columns) for all pieces of a table: of most_columns, a constant then, and of as many rows
-/// as a first-level cache holds of the whole table.
+/// Calls f(row, n_rows, column, n_columns) for all pieces of a table: most_columns wide, as a constant, and with as
+/// many rows of the whole table as a first-level cache holds.
 template <class F>
 [[gnu::always_inline]] inline void for_pieces(std::size_t n_rows, std::size_t n_columns, const F& f) {
   constexpr std::size_t most_elements = 4096;
@@ -155,12 +155,12 @@ void add_squares(const T* x, std::size_t n_rows, std::size_t n_columns, const do
   });
 }
 
-/// Of one channel.
+/// The normalized value of one channel.
 [[gnu::always_inline]] inline float normalized(float deviation, const Normalization& by, std::size_t c) {
   return deviation * by.factor[c] + by.shift[c];
 }
 
-/// What of a gradient reaches the value before ReLU.
+/// The part of a gradient that reaches the value before ReLU.
 [[gnu::always_inline]] inline float passed(float gradient, float deviation, const Normalization& by, std::size_t c) {
   return normalized(deviation, by, c) <= by.least ? 0.0f : gradient;
 }
@@ -192,7 +192,7 @@ void add_gradients(const T* x, const T* gradient, std::size_t n_rows, std::size_
       for (std::size_t c = 0; c < width; ++c) deviation[c] = load(x[at + c]) - by.mean[column + c];
 #pragma omp simd
       for (std::size_t c = 0; c < width; ++c) g[c] = passed(load(gradient[at + c]), deviation[c], by, column + c);
-      // By halves: of doubles a vector has half as many.
+      // In two halves, because a vector holds half as many doubles.
       for (std::size_t half = 0; half < most_columns; half += most_columns / 2) {
 #pragma omp simd
         for (std::size_t c = half; c < half + most_columns / 2; ++c) here[c] += static_cast<double>(g[c]);
@@ -232,7 +232,7 @@ void scale(const float* x, float factor, float* out, std::size_t n) {
 constexpr std::size_t n_lanes = 16;
 using Lanes = std::uint32_t[n_lanes];
 
-/// Ten rounds of Philox on as many counters as there are lanes.
+/// Computes ten rounds of Philox on one counter per lane.
 void philox_lanes(std::uint32_t key_0, std::uint32_t key_1, Lanes& c0, Lanes& c1, Lanes& c2, Lanes& c3) {
   constexpr std::uint64_t multiplier_0 = 0xd251'1f53, multiplier_1 = 0xcd9e'8d57;
   for (int round = 0; round < 10; ++round) {
@@ -274,7 +274,7 @@ void draw_mask(const MaskKey& key, std::uint8_t* kept, std::size_t n) {
 
 using Row [[gnu::vector_size(64)]] = float;
 
-/// Exchanges what lies beside the diagonal of two rows that are `h` apart, in pieces of `h`.
+/// Exchanges the off-diagonal pieces of size `h` of two rows that are `h` apart.
 template <int h, class R, int... c>
 [[gnu::always_inline]] inline void exchange(R& a, R& b, std::integer_sequence<int, c...>) {
   const R first = __builtin_shufflevector(a, b, ((c & h) == 0 ? c : 16 + c - h)...);
@@ -303,7 +303,7 @@ void transpose_blocks(const float* from, float* to, std::size_t n_blocks) {
 
 using Words [[gnu::vector_size(64)]] = std::uint32_t;
 
-/// rounded() of a row of 16.
+/// Applies rounded() to a row of 16.
 [[gnu::always_inline]] inline void round_row(const float* row, Words& words) {
   std::memcpy(&words, row, sizeof(words));
   const Words to_even = words + 0x7fff + ((words >> 16) & 1), quiet = words | 0x0040'0000;
@@ -311,7 +311,7 @@ using Words [[gnu::vector_size(64)]] = std::uint32_t;
   words = is_nan ? quiet : to_even;
 }
 
-/// `low` becomes the upper halves of words side by side, its own first.
+/// Joins the upper halves of both: that of `low` becomes the lower half, that of `high` the upper.
 [[gnu::always_inline]] inline void put_side_by_side(Words& low, const Words& high) {
   low = (low >> 16) | (high & 0xffff'0000);
 }

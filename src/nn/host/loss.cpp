@@ -22,7 +22,7 @@ LossKernel::LossKernel(Builder& builder, const Tensor& output)
       samples_(n_) {
   const Desc floats = plain_desc(dims_of(output.desc));
   core::require(output.desc == plain_desc(dims_of(output.desc), type_of(output.desc)),
-                "the network's output lies in order");
+                "the network's output has a plain layout");
   if (output.desc != floats) floats_ = builder.make(floats);
   if (!is_training_) return;
   float_gradient_ = gradient_ = builder.make(floats);
@@ -102,7 +102,7 @@ LossKernel::Sample LossKernel::negative_log(const float* outputs, std::size_t la
 }
 
 void LossKernel::rank_label(const float* outputs, std::size_t label, Sample& sample) const {
-  std::size_t n_before = 0;  // of equal outputs the first counts as larger; what is no number counts as larger too
+  std::size_t n_before = 0;  // the first of equal outputs ranks first; NaN ranks before all
   for (std::size_t c = 0; c < n_outputs_; ++c)
     n_before += c != label && !(outputs[c] < outputs[label] || (outputs[c] == outputs[label] && c > label)) ? 1 : 0;
   const bool is_number = std::isfinite(outputs[label]);

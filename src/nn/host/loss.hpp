@@ -14,15 +14,16 @@ class LossKernel {
   /// `output`: {n, features}, one sample after the other.
   LossKernel(Builder& builder, const Tensor& output);
 
-  /// Throws core::Error (usage) if a label is no class.
+  /// Throws core::Error (usage) if a label is not a class.
   [[nodiscard]] LossSums forward(const PassContext& pass);
-  /// Of the output, after backward(): in the type of activations, but for a log_softmax, which rounds only then.
+  /// The gradient of the output, after backward(), in the type of activations. It is float32 for a log_softmax, whose
+  /// own gradient is rounded instead.
   [[nodiscard]] const Tensor& gradient() const noexcept { return gradient_; }
-  /// Makes the gradient that of `scale` times the loss.
+  /// Computes the gradient of `scale` times the loss.
   void backward(float scale);
 
  private:
-  /// Of one sample. `gradient` may be null.
+  /// The results of one sample. `gradient` may be null.
   struct Sample {
     double loss = 0;
     bool is_top1 = false;
@@ -43,7 +44,7 @@ class LossKernel {
   Tensor output_;
   Tensor floats_;  ///< the output as float32: itself, or a copy
   Tensor float_gradient_{};
-  Tensor gradient_{};  ///< what the network's last node is given: itself, or a rounded copy
+  Tensor gradient_{};  ///< passed to the network's last node: itself, or a rounded copy
   std::vector<Sample> samples_;
 };
 

@@ -10,7 +10,7 @@
 
 namespace lockstep::nn::host {
 
-/// Seconds of every node, each counted from the end of the one before.
+/// Seconds of every node, each measured from the end of the previous one.
 struct Profile {
   explicit Profile(std::size_t n_nodes) : forward_s(n_nodes, 0), backward_s(n_nodes, 0) {}
 
@@ -34,7 +34,7 @@ class ForwardObserver final : public PassObserver {
   Profile* profile_;
 };
 
-/// The gradients of one node, kept while the node computes more to add to them.
+/// Keeps the gradients of one node while the node computes more, which are then added.
 class Accumulation {
  public:
   void keep(std::span<const float> gradient);
@@ -44,10 +44,10 @@ class Accumulation {
   std::vector<float> kept_{};
 };
 
-/// Reports slots as they are complete; slots are in the order of the backward pass.
+/// Reports slots when they are complete, in the order of the backward pass.
 class BackwardObserver final : public PassObserver {
  public:
-  /// Slots of a node: as many as it has parameters. `accumulation` and `profile` may be null.
+  /// A node has as many slots as parameters. `accumulation` and `profile` may be null.
   BackwardObserver(const Network& network, const ExecutorOptions& options, std::span<const ArenaSlot> slots,
                    std::span<float> gradients, Accumulation* accumulation, Profile* profile, Hooks& hooks);
   void before_backward(std::size_t node, std::span<const Tensor> gradients) override;

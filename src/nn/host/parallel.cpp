@@ -13,7 +13,7 @@ void run_parts(std::size_t n, std::size_t least, const PartFunction& part) {
     if (n > 0) part(0, n);
     return;
   }
-  // Long parts end at cache lines, so that no two threads write to one.
+  // Long parts end at cache lines, so that no two threads write to the same one.
   constexpr std::size_t line = 64;
   const std::size_t even = (n + n_parts - 1) / n_parts;
   const std::size_t length = even > 64 * line ? (even + line - 1) / line * line : even;

@@ -1,5 +1,5 @@
-// Loops by all threads of the Kokkos session.
-// Invariant: parts are the same for the same length and number of threads; short loops stay on the calling thread.
+// Loops over all threads of the Kokkos session.
+// Invariant: parts depend only on the length and the number of threads; short loops stay on the calling thread.
 // Used by the layers of nn/host and its loss.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace lockstep::nn::host {
 
-/// A function of the caller, to be called before it returns.
+/// A function of the caller, which must not be called after the caller returns.
 class PartFunction {
  public:
   template <class F>
@@ -32,7 +32,7 @@ void for_parts(std::size_t n, std::size_t least, const F& body) {
   run_parts(n, least, PartFunction{body});
 }
 
-/// For element-wise loops: less work than this is not worth a second thread.
+/// For element-wise loops: a second thread does not pay off for less work than this.
 inline constexpr std::size_t least_elements = 8192;
 
 }  // namespace lockstep::nn::host

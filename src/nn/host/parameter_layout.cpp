@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t slot_multiple = 16;
 constexpr std::size_t most_dimensions = 4;
 
-/// By the dimension that varies slowest; as a whole where it is not the only one there.
+/// Cuts along the dimension that alone varies slowest; if there is none, the whole tensor is one block.
 ArenaSlot find_cut(const Desc& desc) {
   const Dims dims = dims_of(desc);
   const Blocking blocking = blocking_of(desc);
@@ -33,7 +33,8 @@ ArenaSlot find_cut(const Desc& desc) {
   return cut;
 }
 
-/// Where elements `range` of dimension `d` lie, seen from the first: an element's place is the sum over its dimensions.
+/// The places of elements `range` of dimension `d`, relative to the first; an element's place is the sum over its
+/// dimensions.
 std::vector<std::size_t> places_along(const Blocking& blocking, std::size_t d, core::Slice range) {
   const auto place = [&](std::size_t i) {
     const auto block = static_cast<std::size_t>(blocking.blocks[d]);
@@ -53,7 +54,7 @@ std::vector<std::size_t> places_along(const Blocking& blocking, std::size_t d, c
   return places;
 }
 
-/// Calls copy(i, place) for all `n` elements i of `rows` in logical order; `n_places` there are.
+/// Calls copy(i, place) for all `n` elements i of `rows` in logical order; there are `n_places` places.
 template <class Copy>
 void for_elements(const Desc& desc, const ArenaSlot& slot, core::Slice rows, std::size_t n, std::size_t n_places,
                   const Copy& copy) {
@@ -61,7 +62,7 @@ void for_elements(const Desc& desc, const ArenaSlot& slot, core::Slice rows, std
   const Dims dims = dims_of(desc);
   const std::size_t n_blocks = (rows.count + slot.block_rows - 1) / slot.block_rows;
   core::require(rows.offset % slot.block_rows == 0 && rows.end() <= slot.n_rows, "rows are whole blocks of their slot");
-  core::require(n_places >= n_blocks * slot.block, "room for the blocks of these rows");
+  core::require(n_places >= n_blocks * slot.block, "the arena part has room for the blocks of the rows");
   core::require(n == nn::n_elements({dims.begin(), dims.end()}) / slot.n_rows * rows.count, "rows have their elements");
   const Blocking blocking = blocking_of(desc);
   std::array<std::vector<std::size_t>, most_dimensions> places;
@@ -71,7 +72,7 @@ void for_elements(const Desc& desc, const ArenaSlot& slot, core::Slice rows, std
     const auto size = static_cast<std::size_t>(dims[d]);
     const bool is_cut = n_inner == slot.n_inner && size == slot.n_rows;
     places[--at] = places_along(blocking, d, is_cut ? rows : core::Slice{0, size});
-    n_inner = is_cut ? 0 : n_inner * size;  // 0: no other dimension is
+    n_inner = is_cut ? 0 : n_inner * size;  // 0: no later dimension is cut
   }
   std::size_t i = 0;
   for (const std::size_t a : places[0])

@@ -16,12 +16,12 @@ class ParameterLayout {
  public:
   explicit ParameterLayout(const Network& network) : descs_(network.parameters().size()) {}
 
-  /// Nothing before set().
+  /// Empty before set().
   [[nodiscard]] const std::optional<Desc>& find(int parameter) const;
   /// `desc`: its dimensions, read in order, are PyTorch's elements in order.
   void set(int parameter, Desc desc);
 
-  /// Once all are set: slots from the last node's parameters to the first's.
+  /// Places slots from the last node's parameters to the first's, once all layouts are set.
   void place(const Network& network);
   [[nodiscard]] std::span<const ArenaSlot> slots() const noexcept { return slots_; }
   [[nodiscard]] std::size_t slot_number(int parameter) const;  ///< in slots()
@@ -40,7 +40,7 @@ class ParameterLayout {
 
 /// Elements in order: the last dimension varies fastest.
 [[nodiscard]] Desc plain_desc(const Dims& dims, dnnl::memory::data_type type = dnnl::memory::data_type::f32);
-/// Elements, padding included.
+/// The number of elements, including padding.
 [[nodiscard]] std::size_t n_physical(const Desc& desc);
 
 }  // namespace lockstep::nn::host

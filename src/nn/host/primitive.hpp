@@ -11,7 +11,7 @@
 
 namespace lockstep::nn::host {
 
-/// Where primitives run, and how many of them only changed a layout.
+/// Where primitives run, and how many of them only change a layout.
 struct Run {
   dnnl::stream stream{};
   std::size_t n_reorders = 0;
@@ -33,7 +33,7 @@ class Primitive {
   bool is_reorder_ = false;
 };
 
-/// One after the other.
+/// Runs them one after the other.
 void run_all(const std::vector<Primitive>& primitives, Run& run);
 
 }  // namespace lockstep::nn::host

@@ -10,7 +10,7 @@
 namespace lockstep::nn::host {
 namespace {
 
-/// The samples as they come, or rounded.
+/// Passes samples on unchanged or rounded.
 class InputKernel final : public Kernel {
  public:
   InputKernel(const Planned& planned, bool has_ids) : storage_{planned.builder.storage} {

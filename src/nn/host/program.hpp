@@ -20,16 +20,16 @@ struct Common {
   Statistics& statistics;
   Choices& choices;
   SlowLayers& slow_layers;
-  bool computes_in_floats;  ///< what is kept in bf16
+  bool computes_in_floats;  ///< although values are stored in bf16
 };
 
-/// Told how a pass proceeds.
+/// Observes the progress of a pass.
 class PassObserver {
  public:
   virtual ~PassObserver() = default;
-  /// `gradients`: of the node's output.
+  /// `gradients` are those of the node's output.
   virtual void before_backward(std::size_t /*node*/, std::span<const Tensor> /*gradients*/) {}
-  /// Gradients of the node's parameters are complete.
+  /// The gradients of the node's parameters are complete.
   virtual void after_backward(std::size_t /*node*/) {}
   virtual void after_forward(std::size_t /*node*/, const Tensor& /*output*/, const PassContext& /*call*/) {}
 };
@@ -42,12 +42,12 @@ class Program {
   [[nodiscard]] const Storage& storage() const noexcept { return storage_; }
   void rebase(const Bases& bases) { storage_.rebase(bases); }
 
-  /// The loss is NaN if anything was not finite, even if that was lost on the way.
+  /// Returns a NaN loss if any value was not finite, even if later layers hide that.
   [[nodiscard]] LossSums forward(PassContext& pass, PassObserver& observer);
   void backward(PassContext& pass, PassObserver& observer);
 
  private:
-  /// Adds gradients of one value that reach its node by different ways.
+  /// Adds two gradients of one value that arrive from different readers.
   struct Sum {
     Place a, b;
     Tensor out;
@@ -56,7 +56,7 @@ class Program {
     std::unique_ptr<Kernel> kernel{};
     std::vector<Sum> sums{};  ///< before the backward pass
     bool has_backward = false;
-    std::vector<Tensor> incoming{};  ///< gradients of the output, added up as far as the kernel wants
+    std::vector<Tensor> incoming{};  ///< gradients of the output, as many as the kernel accepts
   };
 
   void run_sum(const Sum& sum) const;
@@ -64,7 +64,7 @@ class Program {
   void plan_backward(Builder& builder);
   [[nodiscard]] std::vector<Tensor> add_up(Builder& builder, Step& step, std::vector<Tensor> gradients) const;
   [[nodiscard]] std::unique_ptr<Kernel> make_kernel(Builder& builder, std::size_t index) const;
-  /// Whether the only reader of a node may overwrite its output, which the node itself does not need any more.
+  /// Whether the only reader of a node may overwrite its output, because the node itself no longer needs it.
   [[nodiscard]] bool may_be_overwritten(std::size_t index) const;
 
   const Network& network_;

@@ -1,6 +1,6 @@
-// Kokkos::initialize of all versions.
-// Invariant: takes nothing from the command line and warns of nothing.
-// Used by nn/host/kokkos_session.cpp; defined in start_kokkos.cpp or start_kokkos_3.cpp, whichever fits the version.
+// Kokkos::initialize for all versions.
+// Invariant: ignores the command line and prints no warnings.
+// Used by nn/host/kokkos_session.cpp; start_kokkos.cpp and start_kokkos_3.cpp define it, and the version selects one.
 #pragma once
 
 namespace lockstep::nn::host {

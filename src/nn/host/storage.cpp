@@ -36,7 +36,7 @@ void Storage::rebase(const Bases& bases) {
 }
 
 void Storage::set_input(const std::byte* input) {
-  // Primitives only read it.
+  // Primitives only read the input.
   input_ = const_cast<std::byte*>(input);
   for (Held& held : held_inputs_) held.memory.set_data_handle(address(held.place));
 }

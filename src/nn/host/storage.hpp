@@ -1,6 +1,6 @@
 // The places of all data of one program: buffers in its arena, slots of parameters and gradients, the input.
 // Invariant: a buffer lives from its first use to its last; addresses change only in rebase() and set_input().
-// Used by nn/host: layers ask for buffers and memory while a program is built, and for addresses while it runs.
+// Used by nn/host: layers request buffers and memory while a program is built, and addresses while it runs.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ enum class Space : std::uint8_t { arena, parameters, gradients, input };
 struct Place {
   Space space = Space::arena;
   std::size_t index = 0;   ///< buffer or parameter
-  std::size_t offset = 0;  ///< in it, in bytes
+  std::size_t offset = 0;  ///< within the buffer or slot, in bytes
 };
 
 /// Values in memory.
@@ -26,7 +26,7 @@ struct Tensor {
   Place place{};
 };
 
-/// Where the spaces begin.
+/// The addresses at which the spaces begin.
 struct Bases {
   std::byte* arena = nullptr;
   std::byte* parameters = nullptr;
@@ -38,17 +38,17 @@ class Storage {
   Storage(dnnl::engine engine, const ParameterLayout& parameters)
       : engine_{std::move(engine)}, parameters_{&parameters} {}
 
-  /// A buffer, without a place until it is used.
+  /// Adds a buffer, which has no place until it is used.
   [[nodiscard]] Place add(std::size_t n_bytes);
   void use(const Place& place, int time);
-  /// A buffer that is used at two times at most: its content is not needed from one to the other.
+  /// Says that the buffer is used at most at two times, and that its content is not needed between them.
   void forget_between(const Place& place);
   /// Whether the buffer's last use so far is at `time`.
   [[nodiscard]] bool is_used(const Place& place, int time) const;
-  /// For a primitive that runs at `time`; follows when addresses change.
+  /// Makes memory for a primitive that runs at `time`; its address is updated when addresses change.
   [[nodiscard]] dnnl::memory memory(const Desc& desc, const Place& place, int time);
 
-  /// After all uses: gives every buffer its place.
+  /// Gives every buffer its place, after all uses.
   void plan();
   [[nodiscard]] std::size_t n_bytes() const noexcept { return plan_.n_bytes; }
 

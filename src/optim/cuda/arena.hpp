@@ -1,5 +1,5 @@
-// Arrays of a device that kernels of optimizers read and write, of types known at run time.
-// Invariant: each begins at a multiple of 16 bytes, and pieces lie within all of them.
+// Arrays on a device that optimizer kernels read and write, with types known at run time.
+// Invariant: each begins at a multiple of 16 bytes, and pieces are within all of them.
 // Used by the kernels of this folder.
 #pragma once
 
@@ -16,7 +16,7 @@ using runtime::Stream;
 using Gradient =
     std::variant<DeviceSpan<const float>, DeviceSpan<const core::bfloat16>, DeviceSpan<const core::float16>>;
 
-/// What layers read where they do not read the parameters themselves.
+/// The rounded parameters for layers that do not read the parameters themselves.
 using Copy = std::variant<std::monostate, DeviceSpan<core::bfloat16>, DeviceSpan<core::float16>>;
 
 }  // namespace lockstep::optim::cuda

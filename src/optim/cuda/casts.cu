@@ -20,7 +20,7 @@ struct Cast {
 template <class From, class To>
 void enqueue_cast(Stream& stream, DeviceSpan<const From> from, DeviceSpan<To> to) {
   core::require(from.size() == to.size() && from.size() % range_multiple == 0,
-                "an arena is cast to one of its size, a multiple of 16 elements");
+                "both arenas of a cast have the same size, a multiple of 16 elements");
   kernel::for_each(stream, "cast", from.size() / unit, {region_of(from)}, {region_of(to)},
                    Cast<From, To>{from.data(), to.data()});
 }

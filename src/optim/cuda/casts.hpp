@@ -1,6 +1,6 @@
-// Arenas in another type, on a device.
+// Casts of arenas to another type, on a device.
 // Invariant: to 16 bits rounded once, to nearest, ties to even; from 16 bits exact.
-// Used by who keeps parameters or gradients in two types.
+// Used by code that keeps parameters or gradients in two types.
 #pragma once
 
 #include "core/dtype.hpp"
@@ -8,7 +8,7 @@
 
 namespace lockstep::optim::cuda {
 
-// Both of one size, a multiple of range_multiple.
+// Both arenas have the same size, a multiple of range_multiple.
 
 void cast(Stream& stream, DeviceSpan<const float> from, DeviceSpan<core::bfloat16> to);
 void cast(Stream& stream, DeviceSpan<const float> from, DeviceSpan<core::float16> to);

@@ -28,7 +28,7 @@ Buffer upload(const std::vector<T>& values) {
 
 }  // namespace
 
-/// What a step is made of, kernel by kernel.
+/// The kernels of a step.
 struct DeviceOptimizer::Launch {
   Stream& stream;
   const Preparation& preparation;
@@ -78,7 +78,7 @@ DeviceOptimizer::DeviceOptimizer(const OptimizerSpec& spec, std::span<const Segm
   squares_ = make_array<double>(parts.pieces.size());
   progress_ = make_array<StepState>(1);
   numbers_ = numbers_of(spec.kind, parts.ranges.size());
-  Optimizer of_host{spec, {}, 0};  // which knows what there is to keep
+  Optimizer of_host{spec, {}, 0};  // lists the states to keep
   if (of_host.needs_norms())
     for (const std::size_t n : {parts.pieces.size(), parts.pieces.size(), parts.ranges.size(), parts.ranges.size()})
       partials_.push_back(make_array<double>(n));

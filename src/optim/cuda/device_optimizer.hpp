@@ -1,7 +1,7 @@
 // The optimizer of an arena in a device's memory: its state, and the kernels of a step in their order.
-// Invariant: enqueue() allocates nothing and waits for nothing, and what it enqueues is the same for every step. A step
-// whose gradient is not finite changes nothing but the scale of the loss; without dynamic scaling it is the last one
-// that does anything, until restart().
+// Invariant: enqueue() allocates nothing and waits for nothing, and enqueues the same for every step. A step whose
+// gradient is not finite changes only the scale of the loss. Without dynamic scaling, all steps after it do nothing,
+// until restart().
 // Used by parallel/.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace lockstep::optim::cuda {
 
 class DeviceOptimizer {
  public:
-  /// `segments`: whole tensors, as Optimizer has them, and as cut() takes them.
+  /// `segments`: whole tensors, as Optimizer and cut() take them.
   DeviceOptimizer(const OptimizerSpec& spec, std::span<const Segment> segments, std::size_t n_elements,
                   const LossScaling& scaling = {});
 
@@ -37,17 +37,17 @@ class DeviceOptimizer {
   /// max_norm 0: gradients are not clipped.
   void enqueue(Stream& stream, const Operands& on, double max_norm);
 
-  /// One: after a step what became of it.
+  /// One element: the result of the last step.
   [[nodiscard]] DeviceSpan<const StepState> progress() const noexcept { return progress_.on_device<StepState>(); }
 
   struct DeviceState {
-    std::string_view name;  ///< as optim::State has it
+    std::string_view name;  ///< as in optim::State
     DeviceSpan<float> values;
   };
   [[nodiscard]] std::span<const DeviceState> state() const noexcept { return state_; }
 
-  /// Parameters and state are those after so many steps, in which the scale of the loss, if it is dynamic, came to
-  /// `scale`, or has to begin. Waits for what `stream` was given.
+  /// Declares that parameters and state are those after `n_steps` steps. `scale`: the loss scale at that point, if it
+  /// is dynamic. Waits for earlier operations of `stream`.
   void restart(Stream& stream, std::uint64_t n_steps, const std::optional<LossScale>& scale = {});
 
  private:
@@ -62,7 +62,7 @@ class DeviceOptimizer {
   LossScaling scaling_;
   runtime::Buffer pieces_{}, ranges_{}, squares_{}, progress_{}, numbers_memory_{};
   Numbers numbers_{};
-  std::vector<runtime::Buffer> partials_{};  ///< of lars and lamb: of parameters, of updates; then both totals
+  std::vector<runtime::Buffer> partials_{};  ///< lars and lamb: of parameters, of updates; then the totals of both
   std::vector<runtime::Buffer> arrays_{};
   std::vector<DeviceState> state_{};
 };

@@ -34,7 +34,7 @@ struct SquaredNorms {
   }
 };
 
-/// One block a range.
+/// One block per range.
 struct AddUp {
   static constexpr int max_threads = 256;
   const double* partials;

@@ -1,7 +1,7 @@
 // Sums of squares on a device, range by range: of a gradient before prepare(), of parameters for lars.
-// Invariant: the order of additions is the cut's, so a sum has the same bits on any GPU; it is finite if and only if
-// all elements are, as double holds the square of every float32 and the sum of any number of them.
-// Used by who enqueues a step.
+// Invariant: the cut determines the order of additions, so a sum has the same bits on any GPU. It is finite if and only
+// if all elements are: double holds the square of every float32 and any sum of them.
+// Used by code that enqueues a step.
 #pragma once
 
 #include "optim/cuda/arena.hpp"
@@ -9,10 +9,10 @@
 
 namespace lockstep::optim::cuda {
 
-/// One number per piece, which may be some of an arena's in a row.
+/// Computes one number per piece; `pieces` may be a run of an arena's pieces.
 void squared_norms(Stream& stream, const Gradient& values, DeviceSpan<const Piece> pieces, DeviceSpan<double> partials);
 
-/// The numbers of all pieces, added up: one per range.
+/// Adds up the numbers of all pieces: one sum per range.
 void add_up(Stream& stream, DeviceSpan<const double> partials, DeviceSpan<const PieceRange> ranges,
             DeviceSpan<double> totals);
 

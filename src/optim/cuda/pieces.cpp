@@ -11,8 +11,8 @@ Cut cut(std::span<const Segment> segments) {
   for (const Segment& segment : segments) {
     const auto& [offset, count] = segment.slice;
     core::require(offset % range_multiple == 0 && count % range_multiple == 0,
-                  "what kernels update begins and ends at multiples of 16 elements");
-    core::require(offset + count <= most_elements, "an arena is no longer than kernels count");
+                  "updated ranges begin and end at multiples of 16 elements");
+    core::require(offset + count <= most_elements, "an arena has at most most_elements elements");
     const auto range = static_cast<std::uint32_t>(result.ranges.size());
     const auto first_piece = static_cast<std::uint32_t>(result.pieces.size());
     for (std::size_t done = 0; done < count; done += piece_elements)

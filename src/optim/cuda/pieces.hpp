@@ -1,7 +1,7 @@
-// How an arena is cut for kernels: ranges, whose elements share one set of numbers, and pieces of them, of which a
-// block of threads takes one at a time.
-// Invariant: the cut depends on the ranges alone, so what is summed piece by piece has one order, whatever the GPU.
-// Used by the kernels of this folder and by who puts the tables in a device's memory.
+// How an arena is cut for kernels: into ranges, whose elements share one set of numbers, and pieces of ranges. A block
+// of threads processes one piece at a time.
+// Invariant: the cut depends only on the ranges, so sums over pieces have the same order on any GPU.
+// Used by the kernels of this folder and by code that copies the tables to a device.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace lockstep::optim::cuda {
 
-/// What a range begins and ends at a multiple of; who lays out an arena fills gaps with zeros, which stay zeros.
+/// Ranges begin and end at multiples of this; gaps in the arena are filled with zeros, which stay zeros.
 inline constexpr std::size_t range_multiple = 16;
-/// Of a piece, at most; small enough that the last blocks of a GPU do not work long while others are done.
+/// The greatest size of a piece; small enough that the last blocks of a GPU do not work long while others are done.
 inline constexpr std::size_t piece_elements = 8192;
 
-/// Of an arena: kernels count units of 8 elements in 32 bits, as registers are what limits them.
+/// The greatest size of an arena: kernels count units of 8 elements in 32 bits, because registers are scarce.
 inline constexpr std::size_t most_elements = std::size_t{8} << 32;
 
 struct alignas(16) Piece {
@@ -38,7 +38,7 @@ struct Cut {
   std::vector<PieceRange> ranges{};  ///< one per segment
 };
 
-/// Of segments within most_elements whose ends are multiples of range_multiple.
+/// Cuts segments, which must be within most_elements and end at multiples of range_multiple.
 [[nodiscard]] Cut cut(std::span<const Segment> segments);
 
 }  // namespace lockstep::optim::cuda

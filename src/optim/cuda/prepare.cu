@@ -26,7 +26,7 @@ LOCKSTEP_HOST_DEVICE inline void make(LambNumbers& to, const OptimizerSpec& spec
   to = lamb_numbers(spec, decays, lr, step);
 }
 
-/// One block: its first thread decides about the step, then each makes the numbers of some ranges.
+/// One block: its first thread decides about the step, then each thread computes the numbers of some ranges.
 template <class Numbers>
 struct Prepare {
   static constexpr int max_threads = 256;

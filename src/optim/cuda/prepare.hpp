@@ -1,7 +1,7 @@
-// The numbers of a step, made on the device from its rate, the steps done so far and the norm of its gradient.
-// Invariant: no word from the host but the rate and the scale, so a recorded step stays valid. A step whose gradient is
+// The numbers of a step, computed on the device from its rate, the steps done so far and the norm of its gradient.
+// Invariant: the host provides only the rate and the scale, so a recorded step stays valid. A step whose gradient is
 // not finite gets no numbers: it is skipped.
-// Used by who enqueues a step, once all ranks' parts of the norm are summed up.
+// Used by code that enqueues a step, after the sum of all ranks' parts of the norm.
 #pragma once
 
 #include "core/step_numbers.hpp"
@@ -17,14 +17,14 @@ struct Preparation {
   DeviceSpan<const core::StepNumbers> step{};  ///< one
   DeviceSpan<StepState> state{};               ///< one
   DeviceSpan<const PieceRange> ranges{};
-  /// Squares of the gradient as it is in memory, to be added up in this order. None: nobody measured it.
+  /// Squares of the gradient in memory, added up in this order. Empty if it was not measured.
   DeviceSpan<const double> squares{};
   OptimizerSpec spec{};
   double max_norm = 0;  ///< 0: gradients are not clipped
   LossScaling scaling{};
 };
 
-// One of `numbers` per range. Those of lars and lamb have the global rate until adapt().
+// `numbers` has one entry per range. Those of lars and lamb have the global rate until adapt().
 
 void prepare(Stream& stream, const Preparation& of, DeviceSpan<SgdNumbers> numbers);
 void prepare(Stream& stream, const Preparation& of, DeviceSpan<AdamNumbers> numbers);
@@ -32,13 +32,13 @@ void prepare(Stream& stream, const Preparation& of, DeviceSpan<AdadeltaNumbers> 
 void prepare(Stream& stream, const Preparation& of, DeviceSpan<LarsNumbers> numbers);
 void prepare(Stream& stream, const Preparation& of, DeviceSpan<LambNumbers> numbers);
 
-/// Of whole tensors, one each per range.
+/// The norms of whole tensors, one per range.
 struct Norms {
   DeviceSpan<const double> parameter{};
-  DeviceSpan<const double> update{};  ///< lars: of the gradient as it is in memory
+  DeviceSpan<const double> update{};  ///< lars: of the gradient in memory
 };
 
-/// Rates of tensors, after prepare(); of `of` it reads step, state, ranges and spec.
+/// Computes the rates of tensors, after prepare(); reads step, state, ranges and spec of `of`.
 void adapt(Stream& stream, const Preparation& of, const Norms& norms, DeviceSpan<LarsNumbers> numbers);
 void adapt(Stream& stream, const Preparation& of, const Norms& norms, DeviceSpan<LambNumbers> numbers);
 

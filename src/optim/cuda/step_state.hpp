@@ -1,7 +1,7 @@
-// What a device knows of an optimizer's steps: how many are done, the scale of the loss, and what becomes of this one.
-// Invariant: in the device's memory and changed by prepare() alone, so a recorded step stays valid, and a step with
-// gradients that are not finite leaves everything as it was without a word to the host.
-// Used by the kernels of this folder; the loss is multiplied by loss_scale by who computes it.
+// A device's record of an optimizer's steps: how many are done, the scale of the loss, and the result of this one.
+// Invariant: only prepare() changes it, in the device's memory, so a recorded step stays valid. A step with gradients
+// that are not finite leaves everything unchanged, without the host.
+// Used by the kernels of this folder, and by the code that multiplies the loss by loss_scale.
 #pragma once
 
 #include <cfloat>
@@ -16,7 +16,8 @@ namespace lockstep::optim::cuda {
 
 /// The numbers of torch.cuda.amp.GradScaler.
 struct LossScaling {
-  /// Otherwise the scale stays, and a gradient that is not finite ends it all: that step and those after are skipped.
+  /// If false, the scale is constant, and a gradient that is not finite stops training: that step and all later ones
+  /// are skipped.
   bool is_dynamic = false;
   float initial = 65536;
   float growth = 2;
@@ -31,13 +32,13 @@ struct StepState {
   std::uint32_t n_good = 0;  ///< steps in a row since it last changed
   std::uint32_t is_halted = 0;
 
-  // Of this step, from prepare() on:
+  // About this step, set by prepare():
   std::uint32_t skips = 0;  ///< 1: kernels touch nothing
   float factor = 1;         ///< multiplies each gradient
-  double norm = 0;          ///< of the gradient, before it is clipped; 0 if nobody measured it
+  double norm = 0;          ///< of the gradient, before clipping; 0 if not measured
 };
 
-/// As GradScaler.update(): a scale that would be infinite is kept.
+/// As GradScaler.update(), but keeps the scale if it would become infinite.
 LOCKSTEP_HOST_DEVICE inline void update_loss_scale(StepState& state, const LossScaling& scaling, bool is_good) {
   if (!is_good) {
     state.loss_scale *= scaling.backoff;
@@ -49,8 +50,8 @@ LOCKSTEP_HOST_DEVICE inline void update_loss_scale(StepState& state, const LossS
   }
 }
 
-/// `squares`: the sum of those of the gradient, before it is divided by the scales; max_norm 0: it is not clipped.
-/// Not finite is also a gradient whose norm a float32 cannot hold.
+/// `squares`: the sum of squares of the gradient, before division by the scales; max_norm 0: no clipping. A gradient
+/// whose norm exceeds float32 also counts as not finite.
 LOCKSTEP_HOST_DEVICE inline void begin_step(StepState& state, const core::StepNumbers& numbers,
                                             const LossScaling& scaling, double squares, double max_norm) {
   const float unscale = 1 / (numbers.scale * state.loss_scale);

@@ -1,4 +1,4 @@
-// What all kernels of this folder have in common: how threads share a piece, and grids and regions of memory.
+// What all kernels of this folder share: how threads divide a piece, grids, and regions of memory.
 // Invariant: a unit is what one thread reads and writes of an array at once, in packs of 16 bytes.
 // Used by the files *.cu here.
 #pragma once
@@ -16,7 +16,7 @@ namespace lockstep::optim::cuda {
 
 namespace kernel = runtime::kernel;
 
-/// Elements that a thread takes at once.
+/// Elements that a thread processes at once.
 inline constexpr int unit = 8;
 static_assert(range_multiple % unit == 0);
 
@@ -30,7 +30,7 @@ LOCKSTEP_HOST_DEVICE void each_unit(const Team& team, int thread, const Piece& p
     f(i);
 }
 
-/// One block a piece, but no more blocks than keep any GPU busy until they are over.
+/// One block per piece, but no more blocks than keep any GPU busy.
 [[nodiscard]] inline kernel::Grid grid_of_pieces(std::size_t n_pieces) noexcept {
   return {.n_blocks = kernel::grid_of(n_pieces, 1).n_blocks};
 }

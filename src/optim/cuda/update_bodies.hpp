@@ -1,4 +1,4 @@
-// The kernel that every optimizer's step is: what a rule does with one element, for all.
+// The kernel of every optimizer's step; a rule says what happens to one element.
 // Invariant: memory is read and written 16 bytes at a time, each array once; a thread has two such packs of every
 // float32 array in flight.
 // Used by the files *.cu of the optimizers.
@@ -14,12 +14,13 @@
 
 namespace lockstep::optim::cuda {
 
-/// Rule: Numbers, n_states, reads_gradient, writes_state and step(gradient, parameter, state 0, state 1, numbers).
+/// A Rule has Numbers, n_states, reads_gradient, writes_state and step(gradient, parameter, state 0, state 1, numbers).
 template <class Rule, class G, class C>
 struct Update {
-  static constexpr int max_threads = 1024;  // so that the compiler keeps to 64 registers, and four blocks fit
-  // Left alone it takes 32 for rules of few states, with which LARS is 1.6 times as slow, and SGD 2 % slower (H200);
-  // told to place one block, what it needs. Those with two states have enough anyway, and LAMB would lose 4 %.
+  static constexpr int max_threads = 1024;  // the compiler then uses at most 64 registers, so four blocks fit
+  // For rules with few states the compiler would use 32 registers, which makes LARS 1.6 times as slow and SGD 2 %
+  // slower (H200). With min_blocks 1 it uses as many as it needs. Rules with two states have enough, and LAMB would
+  // lose 4 %.
   static constexpr unsigned min_blocks = Rule::n_states < 2 ? 1 : 0;
   const StepState* done;
   const typename Rule::Numbers* numbers;
@@ -85,7 +86,7 @@ void enqueue_typed(Stream& stream, std::string_view name, const Step& step,
       body);
 }
 
-/// Without a copy it is null: the type is one that there is code for.
+/// Without a copy, passes null, with a type for which code exists.
 template <class Rule, class G>
 void enqueue_with(Stream& stream, std::string_view name, const Step& step,
                   DeviceSpan<const typename Rule::Numbers> numbers, DeviceSpan<const G> gradient) {

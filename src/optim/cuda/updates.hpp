@@ -1,7 +1,7 @@
-// A step of each optimizer on a device, over all of an arena in one launch.
-// Invariant: an element gets the bits that the host's kernels give it for the same gradient and numbers; a step that is
-// to be skipped touches nothing.
-// Used by who enqueues a step, after prepare(): nothing here is the host's to know when it does.
+// One launch per optimizer step on a device, over a whole arena.
+// Invariant: elements get the same bits as from the host's kernels for the same gradient and numbers; a skipped step
+// touches nothing.
+// Used by code that enqueues a step, after prepare(); the host need not know when the step runs.
 #pragma once
 
 #include <array>
@@ -17,19 +17,19 @@ struct Step {
   Gradient gradient{};
   DeviceSpan<float> parameters{};
   std::array<DeviceSpan<float>, 2> state{};  ///< in the order of Elements::state
-  /// Written too, rounded to nearest; in the type of a 16-bit gradient, or either with float32.
+  /// Also written, rounded to nearest: in the type of a 16-bit gradient, or in either type with float32.
   Copy copy{};
-  DeviceSpan<const Piece> pieces{};    ///< of the whole arena, or some in a row
-  DeviceSpan<const StepState> done{};  ///< one, of prepare()
+  DeviceSpan<const Piece> pieces{};    ///< of the whole arena, or a run of them
+  DeviceSpan<const StepState> done{};  ///< one, from prepare()
 };
 
-// `numbers` are those of every range.
+// `numbers` has an entry for every range.
 
-/// With momentum if there is a state.
+/// Uses momentum if there is a state.
 void sgd(Stream& stream, const Step& step, DeviceSpan<const SgdNumbers> numbers);
 void adam(Stream& stream, const Step& step, DeviceSpan<const AdamNumbers> numbers);
 void adadelta(Stream& stream, const Step& step, DeviceSpan<const AdadeltaNumbers> numbers);
-/// After adapt().
+/// Requires adapt() before.
 void lars(Stream& stream, const Step& step, DeviceSpan<const LarsNumbers> numbers);
 
 /// One number per piece of the step, for add_up().
@@ -37,10 +37,10 @@ struct LambPartials {
   DeviceSpan<double> parameter{};
   DeviceSpan<double> update{};
 };
-/// The first pass: the state and squares of parameters and updates.
+/// First pass: computes the state, and squares of parameters and updates.
 void lamb_moments(Stream& stream, const Step& step, DeviceSpan<const LambNumbers> numbers,
                   const LambPartials& partials);
-/// The second, after adapt(): the parameters and the copy. Reads no gradient.
+/// Second pass, after adapt(): writes the parameters and the copy. Reads no gradient.
 void lamb(Stream& stream, const Step& step, DeviceSpan<const LambNumbers> numbers);
 
 }  // namespace lockstep::optim::cuda

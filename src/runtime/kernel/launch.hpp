@@ -1,7 +1,7 @@
-// A kernel in a stream: what it is called, what it reads and writes, and how it runs on a GPU and on the host.
-// Invariant: a body is a value and owns no memory, so that it may be copied and run later;
-// what it touches is told in full, as a recorder judges the order of operations by that.
-// Used by files *.cu, which nvcc compiles where there is one and else the compiler of C++.
+// A kernel in a stream: its name, what it reads and writes, and how it runs on a GPU and on the host.
+// Invariant: a body is a value and owns no memory, so that it may be copied and run later. A kernel names all memory it
+// touches, because a recorder judges the order of operations by that.
+// Used by files *.cu, which nvcc compiles, or else the C++ compiler.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ template <class T>
   return {elements, n * sizeof(T)};
 }
 
-/// Valid during the call that it is given to; who keeps it copies what its spans hold.
+/// Valid during the call that receives it; a receiver that keeps it copies what its spans hold.
 struct Operation {
   std::string_view name;
   std::span<const Region> reads;
@@ -37,11 +37,11 @@ struct Operation {
   Grid grid;
   std::span<const std::byte> body;
   void (*on_host)(const std::byte* body, const Grid& grid, ThreadOrder order) = nullptr;
-  /// Gives a cudaError_t as int; `stream` is a cudaStream_t. Null where no nvcc compiled it.
+  /// Returns a cudaError_t as int; `stream` is a cudaStream_t. Null if nvcc did not compile it.
   int (*on_cuda)(const std::byte* body, const Grid& grid, void* stream) = nullptr;
 };
 
-/// Sets the bytes between the members of a value to 0, where the compiler can: recorders compare values by their bytes.
+/// Sets the bytes between the members of a value to 0, if the compiler can: recorders compare values by their bytes.
 template <class Body>
 void clear_padding([[maybe_unused]] Body& body) noexcept {
 #if __has_builtin(__builtin_clear_padding)
@@ -65,7 +65,7 @@ void enqueue(Stream& stream, std::string_view name, const Grid& grid, std::initi
   };
 #ifdef __CUDACC__
   operation.on_cuda = [](const std::byte* bytes, const Grid& of, void* on) {
-    constexpr std::size_t unasked_scratch_bytes = 40 * 1024;  // of 48 KiB, less what Team::reduce() takes
+    constexpr std::size_t unasked_scratch_bytes = 40 * 1024;  // of 48 KiB, minus what Team::reduce() needs
     if (of.scratch_bytes > unasked_scratch_bytes)
       cudaFuncSetAttribute(run_on_device<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                            static_cast<int>(of.scratch_bytes));
@@ -75,7 +75,7 @@ void enqueue(Stream& stream, std::string_view name, const Grid& grid, std::initi
   stream.enqueue(operation);
 }
 
-/// f(i) for i in [0, n), in any order: what elementwise kernels are. F: a value with a function of both sides.
+/// An elementwise kernel: calls f(i) for i in [0, n), in any order. F: a value with a function for device and host.
 template <class F>
 struct ForEach {
   static constexpr int max_threads = 256;
@@ -92,7 +92,7 @@ struct ForEach {
   }
 };
 
-/// For ForEach over n: enough blocks to fill the largest GPU, no more than have work.
+/// Returns the grid of a ForEach over n: enough blocks to fill the largest GPU, but none without work.
 [[nodiscard]] inline Grid grid_of(std::size_t n, int n_threads = 256) noexcept {
   constexpr std::size_t most = 2048;
   const std::size_t wanted = (n + static_cast<std::size_t>(n_threads) - 1) / static_cast<std::size_t>(n_threads);

@@ -33,7 +33,7 @@ void put(Stream& stream, DeviceSpan<core::StepNumbers> to, const core::StepNumbe
 
 void keep_unless(Stream& stream, DeviceSpan<const std::uint32_t> skips, DeviceSpan<float> values,
                  DeviceSpan<float> kept) {
-  core::require(values.size() == kept.size(), "what is kept is as long as what it is of");
+  core::require(values.size() == kept.size(), "values and their copy have the same size");
   if (values.size() == 0) return;
   const Region of_values = region(values.data(), values.size()), of_kept = region(kept.data(), kept.size());
   for_each(stream, "keep_unless", values.size(), {region(skips.data(), skips.size()), of_values, of_kept},

@@ -1,5 +1,5 @@
-// The numbers of a step in a device's memory, and steps that are made by nobody.
-// Invariant: what is put there travels with the launch, so no memory of the host has to stay as it is.
+// The numbers of a step in a device's memory, and undoing skipped steps.
+// Invariant: the values travel with the launch, so no memory of the host has to stay unchanged.
 // Used by nn/cuda and parallel/.
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace lockstep::runtime::kernel {
 
-/// `to`: one.
+/// `to` has one element.
 void put(Stream& stream, DeviceSpan<core::StepNumbers> to, const core::StepNumbers& numbers);
 
-/// `kept` becomes as `values` if `skips`, of one, is 0; else `values` become as `kept` again.
+/// Copies `values` to `kept` if `skips`, of one element, is 0; else copies `kept` back to `values`.
 void keep_unless(Stream& stream, DeviceSpan<const std::uint32_t> skips, DeviceSpan<float> values,
                  DeviceSpan<float> kept);
 

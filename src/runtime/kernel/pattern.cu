@@ -17,7 +17,7 @@ constexpr std::uint64_t no_byte = std::numeric_limits<std::uint64_t>::max();
 
 std::size_t lead_of(const void* where) { return reinterpret_cast<std::uintptr_t>(where) % bytes_of_pack; }
 
-/// Bytes in packs: the first of them begins `lead` bytes before them, the last may end behind them.
+/// Bytes in packs: the first pack begins `lead` bytes before them, the last may end after them.
 template <class Byte>
 struct Place {
   Byte* bytes;
@@ -30,12 +30,12 @@ struct Place {
   [[nodiscard]] LOCKSTEP_HOST_DEVICE bool has_all_of(std::size_t pack) const {
     return bytes_of_pack * pack >= lead && bytes_of_pack * (pack + 1) <= lead + n_bytes;
   }
-  /// Of one that it has all of.
+  /// The words of a pack whose bytes are all here.
   template <class Word>
   [[nodiscard]] LOCKSTEP_HOST_DEVICE Word* words(std::size_t pack) const {
     return reinterpret_cast<Word*>(bytes + (bytes_of_pack * pack - lead));
   }
-  /// f(byte, position in the pack) for those of its bytes that are here.
+  /// f(byte, position in the pack) for those bytes of the pack that are here.
   template <class F>
   LOCKSTEP_HOST_DEVICE void each_byte(std::size_t pack, const F& f) const {
     for (int i = 0; i < static_cast<int>(bytes_of_pack); ++i) {
@@ -72,7 +72,7 @@ struct Tile {
 
 Tile tile_of(DeviceSpan<const std::byte> packed) {
   core::require(packed.size() > 0 && packed.size() % bytes_of_pack == 0 && lead_of(packed.data()) == 0,
-                "a tile is of whole packs");
+                "a tile consists of whole packs");
   return {reinterpret_cast<const std::uint64_t*>(packed.data()),
           static_cast<std::uint32_t>(packed.size() / bytes_of_pack)};
 }
@@ -110,7 +110,7 @@ struct RepeatOne {
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const { write(to, i, words); }
 };
 
-/// The bits in which a pack is not as it should be; none where it is not of this place.
+/// The bits in which a pack differs from the expected one; none for packs outside the memory.
 LOCKSTEP_HOST_DEVICE inline Words difference(const Place<const std::byte>& found, std::size_t pack, Words expected) {
   if (found.has_all_of(pack)) {
     const auto words = load_once<std::uint64_t>(found.words<const std::uint64_t>(pack), 0);
@@ -217,7 +217,7 @@ void expect_elements(const Comparison& of) {
   const std::size_t size = of.element_size;
   core::require((size == 1 || size == 2 || size == 4 || size == 8) && of.found.size() % size == 0 &&
                     lead_of(of.found.data()) % size == 0,
-                "elements are of 1, 2, 4 or 8 bytes, and at multiples of that");
+                "elements have 1, 2, 4 or 8 bytes and are aligned to their size");
   core::require(of.partials.size() == n_partial_differences(of.found.size()), "there is a number for every block");
 }
 
@@ -229,7 +229,7 @@ std::size_t packed_bytes(std::size_t tile_bytes, std::size_t n_bytes) noexcept {
 
 void pack(std::span<const std::byte> tile, const void* where, std::span<std::byte> packed) {
   const std::size_t first = std::min(lead_of(where), packed.size());
-  // The end of the tile before, as the packs are repeated too.
+  // Begins with the end of the previous tile, because the packs are repeated too.
   for (std::size_t i = 0; i < first; ++i) packed[i] = tile[(tile.size() - first % tile.size() + i) % tile.size()];
   for (std::size_t at = first; at < packed.size(); at += tile.size()) {
     const std::size_t n = std::min(tile.size(), packed.size() - at);

@@ -1,6 +1,6 @@
-// What the body of a kernel may use, so that one source compiles for a GPU and for the host: functions of both,
+// What the body of a kernel may use, so that one source compiles for a GPU and for the host: functions for both,
 // rounding to 16 bits, and elements in packs of 16 bytes.
-// Invariant: the same bits on both; only what is marked so differs in how it gets there.
+// Invariant: the same bits on both; only marked code differs in the way to them.
 // Used by kernel bodies (optim/cuda, nn/cuda, comm) and their tests.
 #pragma once
 
@@ -26,7 +26,7 @@ using core::float16;
 namespace detail {
 
 #ifdef __CUDA_ARCH__
-// One instruction each, for bfloat16 of sm_90 and newer (two on sm_80, a handful before); a NaN keeps no payload.
+// One instruction each for bfloat16 on sm_90 and newer (two on sm_80, several before); a NaN keeps no payload.
 __device__ inline std::uint16_t bfloat16_bits(float value) noexcept {
 #if __CUDA_ARCH__ >= 800
   std::uint16_t bits;
@@ -73,11 +73,11 @@ LOCKSTEP_HOST_DEVICE T round_to(float value) noexcept {
   }
 }
 
-/// a * b + c, rounded once; nowhere else is a product fused with a sum, as kernels are compiled without contraction.
+/// a * b + c, rounded once; no other product is fused with a sum, because kernels are compiled without contraction.
 LOCKSTEP_HOST_DEVICE inline float fused(float a, float b, float c) noexcept { return __builtin_fmaf(a, b, c); }
 LOCKSTEP_HOST_DEVICE inline float root(float x) noexcept { return __builtin_sqrtf(x); }
 
-/// Elements that are read or written at once; in memory 16-byte aligned where they fill 16 bytes.
+/// Elements that are read or written at once; in memory 16-byte aligned if they fill 16 bytes.
 template <class T, int n = 16 / static_cast<int>(sizeof(T))>
 struct alignas(sizeof(T) * n) Pack {
   static constexpr int size = n;
@@ -108,7 +108,8 @@ LOCKSTEP_HOST_DEVICE void store(T* elements, std::size_t index, const Pack<T, n>
 #endif
 }
 
-/// As load() and store(), of what is not read again soon, so that a cache keeps other things (an optimizer's state).
+/// As load() and store(), for data that is not read again soon, so that a cache keeps other data (an optimizer's
+/// state).
 template <class T, int n = 16 / static_cast<int>(sizeof(T))>
 LOCKSTEP_HOST_DEVICE Pack<T, n> load_once(const T* elements, std::size_t index) noexcept {
 #ifdef __CUDA_ARCH__

@@ -1,6 +1,6 @@
-// The threads of one block of a kernel, as its body sees them: phases with a barrier after each, numbers of each thread
-// that outlive a phase, sums over threads, and scratch memory of the block.
-// Invariant: on the host threads run one after another, in an order that may change from phase to phase, so a body that
+// The threads of a block, as a kernel's body sees them: phases with a barrier after each, one number per thread that
+// lasts between phases, sums over threads, and scratch memory of the block.
+// Invariant: on the host threads run one after another, in an order that may change from phase to phase. So a body that
 // lacks a barrier gives other results there; sums have the same order, and so the same bits, as on a GPU.
 // Used by kernel bodies, through a template parameter Team; on a GPU it is cuda_team.cuh's.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace lockstep::runtime::kernel {
 
-/// Threads of a block that a GPU runs in step; sums are taken within them first.
+/// Threads of a block that a GPU runs in lockstep; sums are taken within them first.
 inline constexpr int warp_size = 32;
 
 /// How a kernel is launched. Threads are a multiple of warp_size, at most 1024.
@@ -27,12 +27,12 @@ struct Grid {
   std::size_t scratch_bytes = 0;  ///< of each block; rounded up to 16 for each array
 };
 
-/// In which order the threads of a phase run on the host.
+/// The order in which the threads of a phase run on the host.
 enum class ThreadOrder : std::uint8_t { ascending, descending, shuffled };
 
 class HostTeam {
  public:
-  /// A number of each thread.
+  /// One number per thread.
   template <class T>
   class PerThread {
    public:
@@ -46,7 +46,7 @@ class HostTeam {
 
   HostTeam(const Grid& grid, unsigned block, ThreadOrder order)
       : grid_{grid}, block_{block}, order_{order}, scratch_((grid.scratch_bytes + 15) / 16) {
-    // NaN: nobody may count on zeros
+    // NaN, because code must not rely on zeros.
     std::ranges::fill(std::as_writable_bytes(std::span{scratch_}), std::byte{0xff});
   }
 
@@ -69,18 +69,19 @@ class HostTeam {
     return PerThread<T>(grid_.n_threads, initial);
   }
 
-  /// An array that all threads share, 16-byte aligned and not initialized. Together at most the grid's scratch_bytes.
+  /// Returns an array that all threads share, 16-byte aligned and not initialized. All arrays together fit into
+  /// scratch_bytes.
   template <class T>
   [[nodiscard]] std::span<T> scratch(std::size_t n) {
     const std::size_t pieces = (n * sizeof(T) + 15) / 16;
-    core::require(n_taken_ + pieces <= scratch_.size(), "a kernel takes no more scratch memory than its grid gives");
+    core::require(n_taken_ + pieces <= scratch_.size(), "a kernel uses at most the scratch memory of its grid");
     T* begin = reinterpret_cast<T*>(scratch_.data() + n_taken_);
     n_taken_ += pieces;
     return {begin, n};
   }
 
-  /// combine(a, b) over all threads, the result for all; then all wait for one another. Halves of a warp are combined,
-  /// then quarters, ...; then warps one after another.
+  /// Combines values of all threads by combine(a, b) and gives all the result; then all wait for one another. Combines
+  /// halves of a warp, then quarters, ...; then warps one after another.
   template <class T, class Combine>
   [[nodiscard]] T reduce(const PerThread<T>& values, Combine combine) const {
     T total{};
@@ -103,7 +104,7 @@ class HostTeam {
     std::byte bytes[16];
   };
 
-  /// A permutation of its own for each phase.
+  /// Makes a different permutation for each phase.
   void shuffle(std::vector<int>& threads) {
     for (std::size_t n = threads.size(); n > 1; --n) {
       random_ = random_ * 6364136223846793005u + 1442695040888963407u;
@@ -119,11 +120,11 @@ class HostTeam {
   std::uint64_t random_ = 1;
 };
 
-/// Runs a kernel: blocks in the order given too, as they may not rely on one another.
+/// Runs a kernel; blocks run in the given order, too, because they must not depend on one another.
 template <class Body>
 void run_on_host(const Body& body, const Grid& grid, ThreadOrder order = ThreadOrder::ascending) {
   core::require(grid.n_threads % warp_size == 0 && grid.n_threads <= Body::max_threads,
-                "a block is of whole warps, and no larger than its kernel allows");
+                "a block consists of whole warps and has at most max_threads");
   for (unsigned i = 0; i < grid.n_blocks; ++i) {
     HostTeam team{grid, order == ThreadOrder::ascending ? i : grid.n_blocks - 1 - i, order};
     body(team);

@@ -15,17 +15,17 @@ namespace lockstep::runtime {
 
 class Above {
  public:
-  /// `guard`: 0 if there is none. The launcher is watched if find_launcher() knows it.
+  /// `guard`: 0 if there is none. Watches the launcher if find_launcher() knows it.
   Above(const LauncherHint& hint, pid_t guard);
 
-  /// Called at every tick, of which every second one checks; `gap_ns` since the last one, without time in which this
-  /// process itself was stopped.
+  /// Called at every tick; checks at every second one. `gap_ns` is the time since the last tick, without time in which
+  /// this process itself was stopped.
   void look(std::int64_t gap_ns);
-  /// For how long one of them has been stopped; 0: none is stopped.
+  /// How long one of them has been stopped; 0: none is stopped.
   [[nodiscard]] std::int64_t longest_stop_ns() const noexcept;
   /// The stopped ones, a line each: "  guard of rank 1 on node7 (pid 4711): stopped by a signal (state T)".
   [[nodiscard]] std::string describe_stopped(int rank) const;
-  /// Those that are stopped go on.
+  /// Continues those that are stopped.
   void wake() const noexcept;
 
  private:

@@ -22,14 +22,14 @@ namespace {
 
 constexpr std::size_t n_slots = 512;
 
-/// Others can write to /dev/shm too: opens nothing but a regular file of this user.
+/// Others can also write to /dev/shm, so this opens only a regular file of this user.
 std::optional<struct stat> status_of_own(const core::Descriptor& file) {
   struct stat status {};
   const bool is_own = file && fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid();
   return is_own ? std::optional{status} : std::nullopt;
 }
 
-/// "a link", "a folder", "a file of user 1000"; empty if no other user's file has the name.
+/// Returns "a link", "a folder", "a file of user 1000"; empty if no other user's file has the name.
 std::string what_has_taken(const std::string& path) {
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0) return "";
@@ -39,7 +39,7 @@ std::string what_has_taken(const std::string& path) {
   return status.st_uid != geteuid() ? fmt::format("a file of user {}", status.st_uid) : "";
 }
 
-/// Only the first process of the node fails, which ends the job: the others would report the same.
+/// Only the first process of the node fails, which ends the job; the others would report the same.
 void refuse_if_taken(const LauncherHint& hint, const std::string& path) {
   const std::string what = what_has_taken(path);
   if (what.empty() || hint.local_rank.value_or(0) != 0) return;
@@ -51,7 +51,7 @@ void refuse_if_taken(const LauncherHint& hint, const std::string& path) {
        .fix = "remove it, or ask its owner to do so: it keeps this job from running, and may be there on purpose"}};
 }
 
-/// By a process that exists and has not left.
+/// Whether a process that exists and has not left holds the slot.
 bool is_held(const BoardSlot& slot) { return slot.left.load() == 0 && find_owner(slot).has_value(); }
 
 // A younger board may belong to processes that have not taken their slots yet.
@@ -107,9 +107,9 @@ std::unique_ptr<Board> Board::join(const LauncherHint& hint, const std::string& 
   const auto before = status_of_own(file);
   if (!before) refuse_if_taken(hint, path);
   if (!before) return nullptr;
-  // Reserved now: a full file system is an error here, not a SIGBUS at the first access.
+  // Reserves the file now: a full file system is an error here, not a SIGBUS at the first access.
   if (posix_fallocate(file.get(), 0, sizeof(Layout)) != 0) {
-    if (before->st_size == 0) unlink(path.c_str());  // for want of room nobody has one
+    if (before->st_size == 0) unlink(path.c_str());  // without room, no process has a board
     return nullptr;
   }
   void* const memory = mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
@@ -122,7 +122,7 @@ std::unique_ptr<Board> Board::join(const LauncherHint& hint, const std::string& 
   return board;
 }
 
-/// Boards of jobs that were killed before all their processes had arrived, and whose launchers will not return.
+/// Removes boards of jobs that were killed before all their processes had arrived, and whose launchers will not return.
 void Board::remove_abandoned(const std::string& directory, const std::string& prefix) {
   std::error_code error;
   for (auto entry = std::filesystem::directory_iterator{directory, error}; !error && entry != end(entry);
@@ -156,8 +156,8 @@ Board::~Board() {
 
 std::span<BoardSlot> Board::slots() const noexcept { return layout_->slots; }
 
-/// A job that was killed during its start may have left a file. Of several processes that find it, each frees only
-/// slots whose owner is gone, so none can undo the arrival of another.
+/// A job that was killed during its start may have left a file. Several processes may find it; each frees only slots
+/// whose owner is gone, so none can undo the arrival of another.
 void Board::clear_if_abandoned() noexcept {
   if (is_anyone_here()) return;
   layout_->reporter.store(0);
@@ -199,7 +199,8 @@ bool Board::is_anyone_here() const {
   return std::any_of(all.begin(), all.end(), is_held);
 }
 
-/// By one process only: a later run under the same launcher may already have created a file of the same name.
+/// Called by one process only, because a later run under the same launcher may already have created a file of that
+/// name.
 void Board::remove_file() noexcept {
   if (layout_->file_is_removed.exchange(1) == 0) unlink(path_.c_str());
 }

@@ -22,7 +22,7 @@ using ProcessKey = std::uint64_t;
 [[nodiscard]] ProcessKey make_process_key(pid_t pid, std::uint64_t start_time) noexcept;
 [[nodiscard]] pid_t pid_of(ProcessKey key) noexcept;
 
-/// What a process tells the others. All zero is a free slot; times are nanoseconds on CLOCK_MONOTONIC.
+/// A process's report to the others. All zero is a free slot; times are nanoseconds on CLOCK_MONOTONIC.
 struct alignas(128) BoardSlot {
   std::atomic<ProcessKey> owner;
   std::atomic<std::uint64_t> position;  ///< enter() calls in the upper half, beats since the last one in the lower
@@ -30,28 +30,28 @@ struct alignas(128) BoardSlot {
   std::atomic<std::int64_t> moved_ns;   ///< when that thread last saw `position` change, or the process left
   std::atomic<std::int32_t> rank;       ///< -1 while unknown
   std::atomic<std::uint32_t> phase;
-  std::atomic<std::uint32_t> left;  ///< 1 once the process has left in order
-  std::atomic<std::uint64_t> unit;  ///< step or batch under way, counting from 1; 0: none
+  std::atomic<std::uint32_t> left;  ///< 1 once the process has left normally
+  std::atomic<std::uint64_t> unit;  ///< current step or batch, counting from 1; 0: none
   std::atomic<std::uint64_t> wait;  ///< Wait in the upper half, its number in the lower
 };
 static_assert(sizeof(BoardSlot) == 128 && std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// Whether the owner of `slot` still exists, and in what state; a process that has ended but was not collected does not
-/// count.
+/// Returns whether the owner of `slot` still exists, and its state; a process that has ended but was not collected does
+/// not count.
 [[nodiscard]] std::optional<ProcessStatus> find_owner(const BoardSlot& slot);
 
 /// Sends `signal` to owners that are stopped and belong to this user; returns how many there were.
 int signal_stopped(std::span<BoardSlot> slots, int signal);
 
 /// A process's view of the board. If the launcher reports the number of processes, the file exists only from the first
-/// process's arrival to the last one's; so a process that is killed leaves nothing behind. The next job of the same
-/// user removes the file of a job that was killed during its start, from a minute on.
+/// process's arrival to the last one's, so a killed process leaves nothing behind. The next job of the same user
+/// removes the file of a job that was killed during its start, once the file is a minute old.
 class Board {
  public:
-  /// Joins, or creates, the board of the job in `directory`; nothing if there is no launcher, or no such memory. Throws
-  /// core::Error (system), in the first process of the node, if another user's file has its name.
+  /// Joins, or creates, the board of the job in `directory`; returns nothing without a launcher, or without such
+  /// memory. Throws core::Error (system), in the first process of the node, if another user's file has its name.
   static std::unique_ptr<Board> join(const LauncherHint& hint, const std::string& directory = "/dev/shm");
-  /// Leaves in order.
+  /// Leaves normally.
   ~Board();
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
@@ -61,7 +61,7 @@ class Board {
   /// Slots that must be taken; 0 if the launcher does not report the number.
   [[nodiscard]] int n_expected() const noexcept { return n_expected_; }
 
-  /// True for the first caller on the node.
+  /// Returns true for the first caller on the node.
   [[nodiscard]] bool claim_report() noexcept;
   /// Tells all others that the report is printed, and removes the file.
   void publish_report() noexcept;

@@ -26,7 +26,7 @@ namespace {
 constexpr core::Seconds longest_stay{15};
 constexpr core::Seconds time_after_sigterm{5};
 constexpr int look_interval_ms = 50;
-constexpr int looks_for_children = 4;  // of which one looks
+constexpr int looks_for_children = 4;  // one of this many looks checks for children
 
 /// Names of launchers of one job. prted serves a job of prterun as well as those of others: see is_for_one_job().
 constexpr std::array<std::string_view, 7> launchers{"mpirun", "mpiexec", "orterun",        "prterun",
@@ -51,7 +51,7 @@ bool has_gone(const LauncherProcess& launcher) {
   return !status || status->start_time != launcher.start_time || status->state == 'Z' || status->state == 'X';
 }
 
-/// Through its pidfd, if there is one: another process may have got its pid meanwhile.
+/// Sends through its pidfd, if there is one, because another process may have got its pid meanwhile.
 void send([[maybe_unused]] const LauncherProcess& launcher, int signal) {
 #ifdef SYS_pidfd_send_signal
   if (launcher.handle) {
@@ -62,13 +62,13 @@ void send([[maybe_unused]] const LauncherProcess& launcher, int signal) {
   if (!has_gone(launcher)) kill(launcher.process, signal);
 }
 
-/// Of its stdout or stderr.
+/// Opens the launcher's stdout or stderr.
 core::Descriptor open_place(const LauncherProcess& launcher, int place) {
   const std::string path = fmt::format("/proc/{}/fd/{}", launcher.process, place);
   return core::Descriptor{::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
 }
 
-/// Whether it has output that nobody takes: then it has to stay.
+/// Whether it has output that no process reads, so that it must stay.
 bool waits_for_reader(const LauncherProcess& launcher) {
   return std::ranges::any_of(std::array{STDOUT_FILENO, STDERR_FILENO}, [&launcher](int place) {
     const core::Descriptor out = open_place(launcher, place);
@@ -77,7 +77,7 @@ bool waits_for_reader(const LauncherProcess& launcher) {
   });
 }
 
-/// Returns soon, and earlier if it ends.
+/// Returns after a short time, or earlier if the launcher ends.
 void pause(const LauncherProcess& launcher) {
   pollfd end{.fd = launcher.handle.get(), .events = POLLIN, .revents = 0};
   if (launcher.handle)
@@ -86,7 +86,7 @@ void pause(const LauncherProcess& launcher) {
     std::this_thread::sleep_for(std::chrono::milliseconds{look_interval_ms});
 }
 
-/// False if it has not ended after `time`.
+/// Returns false if it has not ended after `time`.
 bool ends_within(const LauncherProcess& launcher, core::Seconds time, const core::Clock& clock) {
   const core::Timer since_asked{clock};
   while (!has_gone(launcher)) {
@@ -96,7 +96,7 @@ bool ends_within(const LauncherProcess& launcher, core::Seconds time, const core
   return true;
 }
 
-/// False if it has ended by itself.
+/// Returns false if it has ended by itself.
 bool stays(const LauncherProcess& launcher, const core::Clock& clock) {
   core::Timer since_alone{clock};
   for (int look = 0; !has_gone(launcher); ++look) {
@@ -108,8 +108,8 @@ bool stays(const LauncherProcess& launcher, const core::Clock& clock) {
   return false;
 }
 
-/// The files that this process and another one were both started with, such as the pipes that a launcher reads to their
-/// end.
+/// Closes the files that both this process and another one were started with, such as pipes that a launcher reads to
+/// their end.
 void close_all_but(int kept) {
   std::vector<int> open;
   std::error_code error;

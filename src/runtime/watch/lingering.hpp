@@ -19,18 +19,18 @@ namespace lockstep::runtime {
 struct LauncherProcess {
   pid_t process = 0;
   std::uint64_t start_time = 0;
-  std::string name{};          ///< "mpirun", as the system has it
-  core::Descriptor handle{};   ///< pidfd; none where the kernel has none
-  bool has_all_ranks = false;  ///< of the job: on this node
+  std::string name{};          ///< "mpirun", as in the system
+  core::Descriptor handle{};   ///< pidfd; none if the kernel has none
+  bool has_all_ranks = false;  ///< all ranks of the job are on this node
 };
 
-/// The launcher of this rank, if its name is that of a launcher of one job and it belongs to this user: mpirun,
+/// Returns the launcher of this rank, if its name is that of a launcher of one job and it belongs to this user: mpirun,
 /// mpiexec, orterun, prterun and their daemons. Nothing for a step of srun, which ends by itself, or for daemons of
 /// several jobs.
 [[nodiscard]] std::optional<LauncherProcess> find_launcher(const LauncherHint& hint);
 
 /// Returns once the launcher has ended: by itself, or killed after 15 s without a child, which is reported on its
-/// stderr. To be called when a rank has ended.
+/// stderr. Call this when a rank has ended.
 void await_end_of(const LauncherProcess& launcher, const core::Clock& clock = core::real_clock());
 
 /// The same in a separate process, which keeps nothing of this one open.

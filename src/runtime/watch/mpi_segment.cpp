@@ -11,7 +11,7 @@
 
 namespace lockstep::runtime {
 
-/// Of Open MPI 4 and 5: vader_segment.HOST.USER.JOB.LOCAL_RANK, and sm_segment likewise.
+/// Open MPI 4 names it vader_segment.HOST.USER.JOB.LOCAL_RANK; Open MPI 5 begins with sm_segment.
 MpiSegment find_mpi_segment(int local_rank) {
   constexpr std::array<std::string_view, 2> begins{"/dev/shm/vader_segment.", "/dev/shm/sm_segment."};
   const std::string end = fmt::format(".{}", local_rank);

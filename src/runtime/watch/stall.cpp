@@ -41,8 +41,8 @@ std::vector<Finding> select(const std::vector<Finding>& findings, auto predicate
 
 bool waits_for_nobody(const Finding& finding) noexcept { return finding.wait == Wait::nothing; }
 
-/// The processes without which the others cannot continue; empty if all are at the same point, and all wait or none is
-/// known to wait.
+/// Returns the processes without which the others cannot continue; empty if all are at the same point, and all wait or
+/// none is known to wait.
 std::vector<Finding> find_culprits(const std::vector<Finding>& findings) {
   if (has_evidence(findings)) return select(findings, is_evidence);
   const auto here = select(findings, [](const Finding& f) { return f.condition != Condition::left; });
@@ -92,7 +92,7 @@ std::string describe_culprit(const Finding& finding, bool are_others_waiting) {
                      rank_or_slot(finding), finding.host, pid_of(finding.process), condition, describe_place(finding));
 }
 
-/// The alive ones that are not to blame.
+/// Returns the processes that are alive and not to blame.
 std::vector<Finding> find_waiting(const std::vector<Finding>& findings, const std::vector<Finding>& culprits) {
   return select(findings, [&](const Finding& finding) {
     const bool is_culprit = std::any_of(culprits.begin(), culprits.end(), [&](const Finding& culprit) {

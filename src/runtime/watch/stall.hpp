@@ -22,7 +22,7 @@ enum class Condition {
   silent,   ///< exists, but its watchdog thread gives no sign of life
   waiting,  ///< alive, and makes no progress
   moving,   ///< alive, and has made progress within the timeout
-  left      ///< in order
+  left      ///< has left normally
 };
 
 /// One process.
@@ -48,26 +48,27 @@ struct Witness {
   int n_ranks = 0;  ///< of the job; 0: unknown
 };
 
-/// How often each of so many processes of a node gives a sign of life: more seldom where many would disturb one another
-/// (256 ranks on 2 cores end after 78 s instead of 52 if each wakes every 500 ms).
+/// How often each process of a node gives a sign of life: more rarely if many would disturb one another (256 ranks on 2
+/// cores end after 78 s instead of 52 if each wakes every 500 ms).
 [[nodiscard]] constexpr std::chrono::milliseconds sign_of_life_interval(int n_local_ranks) noexcept {
   return std::chrono::milliseconds{50} * std::clamp(n_local_ranks / 8, 1, 40);
 }
 
-/// What the process of number `index` on its node tells of itself.
+/// Reads what process number `index` of its node reports about itself.
 [[nodiscard]] Finding read_slot(const BoardSlot& slot, Condition condition, const std::string& host, int index);
 
 /// "phase evaluation, batch 12", "phase training, step 40, all-reduce bucket 3".
 [[nodiscard]] std::string describe_place(const Finding& finding);
 
-/// Every process of the board, which is that of `host`, and those that should be there; `now_ns` on CLOCK_MONOTONIC.
+/// Returns a finding for every process of the board, which is that of `host`, and for those that should be there;
+/// `now_ns` is a time of CLOCK_MONOTONIC.
 [[nodiscard]] std::vector<Finding> inspect(const Board& board, const std::string& host, std::int64_t now_ns,
                                            core::Seconds timeout);
 
-/// The host whose process speaks for all that `findings` are of: that of whoever is to blame, or else the first.
+/// Returns the host whose process speaks for all: that of a process to blame, or else the first.
 [[nodiscard]] std::string find_speaker(const std::vector<Finding>& findings);
 
-/// Whether some process is known to be unable to go on.
+/// Whether some process is known to be unable to continue.
 [[nodiscard]] bool has_evidence(const std::vector<Finding>& findings) noexcept;
 
 /// The whole report, each line with its newline.

@@ -90,7 +90,7 @@ void forget_testimonies(const std::string& folder) noexcept try {
     if (is_testimony(entry.path())) old.push_back(entry.path());
   for (const fs::path& path : old) fs::remove(path);
 } catch (const std::exception&) {
-  // Whoever writes there tells it.
+  // Code that writes to the folder reports the error.
 }
 
 }  // namespace lockstep::runtime

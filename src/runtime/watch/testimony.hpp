@@ -1,5 +1,5 @@
-// What the nodes of a job tell one another about a stall: each writes a file into a folder that all see.
-// Invariant: nothing waits for a file system that hangs; a file appears whole.
+// The reports of a job's nodes to one another about a stall: each writes a file into a folder that all see.
+// Invariant: nothing waits for a file system that hangs; a file appears only when complete.
 // Used by watchdog.cpp.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace lockstep::runtime {
 
 /// One process per line, including those that never arrived.
 [[nodiscard]] std::string to_text(const std::vector<Finding>& findings);
-/// Nothing if it is no text of to_text().
+/// Returns nothing if the text is not from to_text().
 [[nodiscard]] std::optional<std::vector<Finding>> parse_findings(std::string_view text);
 
 /// Writes `findings` of this node into `folder`. Does nothing if that fails.
@@ -22,7 +22,7 @@ void testify(const std::string& folder, const std::string& host, const std::vect
 /// The findings of all nodes except `host`.
 [[nodiscard]] std::vector<Finding> hear_others(const std::string& folder, const std::string& host) noexcept;
 
-/// Called before a job begins: removes the files of an earlier one.
+/// Called before a job begins: removes the files of an earlier job.
 void forget_testimonies(const std::string& folder) noexcept;
 
 }  // namespace lockstep::runtime

@@ -35,25 +35,25 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A gap of more ticks means that this process itself was stopped: it does not count as standstill.
+/// A gap of more ticks means that this process itself was stopped; such a gap does not count as standstill.
 constexpr int longest_gap_ticks = 4;
-/// MPI starts more slowly the more ranks of a node share a processor, and reports no progress.
+/// The more ranks of a node share a processor, the more slowly MPI starts, and it reports no progress.
 constexpr core::Seconds start_per_shared_rank{1};
 /// Time for the report to reach the terminal before the launcher, seeing the first exit, ends the job.
 constexpr core::Seconds time_to_speak{0.2};
-/// Time for the launcher to end the waiting ranks once the first process has left; after that they leave by themselves.
+/// Time for the launcher to end the waiting ranks once the first process has left; then they leave by themselves.
 constexpr core::Seconds time_for_launcher{1};
-/// Time after a signal for the main thread to end in order.
+/// Time for the main thread to end normally after a signal.
 constexpr std::int64_t time_for_order_ns = 700'000'000;
-/// Time to act on a stall: the file system may be what hangs.
+/// Time to act on a stall, because the file system may be what hangs.
 constexpr auto time_to_act = 1s;
 /// Time for the launcher to end the job once a guard has reported the death of its rank; some take seconds while MPI
 /// starts or ends.
 constexpr std::int64_t time_for_guards_ns = 5'000'000'000;
-/// Time for the node that has evidence to speak before those that have none.
+/// Time for the node with evidence to speak before those without.
 constexpr core::Seconds time_for_other_nodes{2};
 
-/// Whether it was done within time_to_act, by a separate thread that is abandoned if not.
+/// Returns whether `deed` finished within time_to_act; a separate thread runs it and is abandoned if not.
 bool in_time(std::function<void()> deed) {
   const auto done = std::make_shared<std::promise<void>>();
   const std::future<void> is_done = done->get_future();
@@ -95,8 +95,8 @@ struct Watchdog::State {
     }
     wake.notify_one();
     if (thread.joinable()) thread.join();
-    if (board && board->is_report_out()) leave();  // too late to end well
-    slot->moved_ns.store(now_ns());                // leaving is progress: those that waited for it may not know yet
+    if (board && board->is_report_out()) leave();  // too late to end normally
+    slot->moved_ns.store(now_ns());                // leaving is progress: processes that waited for it may not know yet
   }
 
   [[nodiscard]] std::int64_t now_ns() const noexcept { return std::llround(clock.now().value * 1e9); }
@@ -136,16 +136,17 @@ struct Watchdog::State {
   Above above;
   std::atomic<int> n_ranks{0};
   std::atomic<double> allowance_s{0};
-  BoardSlot alone{};  ///< used where there is no board
+  BoardSlot alone{};  ///< used without a board
   std::unique_ptr<Board> board;
   BoardSlot* slot = &alone;
 
-  // Of the thread only.
+  // Used by the thread only.
   double seen_allowance_s = 0;  ///< at the last tick
   std::uint64_t last_position = 0;
   std::int64_t last_tick_ns = 0;
   std::int64_t standstill_ns = 0;
-  /// The last sign of life of each taken slot, and for how long; time in which this process was stopped does not count.
+  /// The last sign of life of each taken slot, and the time since; time in which this process was stopped does not
+  /// count.
   struct Heard {
     std::int64_t alive_ns = 0;
     std::int64_t silence_ns = 0;
@@ -164,7 +165,7 @@ struct Watchdog::State {
   std::thread thread;
 };
 
-/// Signals are the main thread's business.
+/// Only the main thread handles signals.
 void Watchdog::State::start() {
   sigset_t all;
   sigset_t previous;
@@ -240,7 +241,7 @@ void Watchdog::State::end_if_stalled() {
       std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.condition == Condition::moving; });
   const bool is_stall = is_at_its_limit(longest_silence_ns) ? has_evidence(findings) : !someone_moves;
   if (!is_stall) return;
-  // If a process is gone, its guard has reported that; so launchers are given time.
+  // If a process is gone, its guard has reported that, so launchers get time.
   const bool is_told =
       std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.condition == Condition::gone; });
   if (!is_told || is_at_its_limit(std::max(standstill_ns, longest_silence_ns) - time_for_guards_ns)) report(findings);
@@ -252,7 +253,7 @@ void Watchdog::State::speak_if_interrupted() {
   if (last_tick_ns - signalled_ns > time_for_order_ns) say_last_words();
 }
 
-/// Returns if this process has to report.
+/// Returns only if this process has to report.
 void Watchdog::State::claim_report() {
   if (!board || board->claim_report()) return;
   for (const core::Timer waited{clock}; waited.elapsed().value < 1 && !board->is_report_out();) clock.sleep({0.01});
@@ -262,7 +263,7 @@ void Watchdog::State::claim_report() {
 void Watchdog::State::report(const std::vector<Finding>& findings) {
   claim_report();
   const std::vector<Finding> all = has_other_nodes() ? hear_other_nodes(findings) : findings;
-  // The process that speaks for all nodes ends the job, unless it has gone meanwhile.
+  // The process that speaks for all nodes ends the job, unless it is already gone.
   if (has_other_nodes() && find_speaker(all) != host_name()) clock.sleep(time_for_other_nodes);
   leave_with(describe_stall(all, {host_name(), limit(), phase(), has_other_nodes(), n_ranks.load()}));
 }
@@ -273,15 +274,14 @@ void Watchdog::State::leave_with(const std::string& report) {
   if (board) board->publish_report();
   say_last_words();
   clock.sleep(time_to_speak);
-  // Once continued, a stopped process finds the report and leaves first, with exit code 4: SIGKILL would give the job
-  // another code, and mpirun of Open MPI 4 may crash or hang if a process leaves while MPI_Init or MPI_Finalize waits
-  // in it.
+  // A continued stopped process finds the report and leaves first, with exit code 4. SIGKILL would give the job another
+  // code, and mpirun of Open MPI 4 may crash or hang if a process leaves while it is in MPI_Init or MPI_Finalize.
   if (board && signal_stopped(board->slots(), SIGCONT) > 0) leave_after_report();
   leave();
 }
 
 void Watchdog::State::leave_after_report() {
-  say_last_words();  // before the launcher, seeing the first exit, ends the others
+  say_last_words();  // before the launcher sees the first exit and ends the others
   clock.sleep(time_for_launcher);
   signal_stopped(board->slots(), SIGKILL);
   leave();
@@ -294,14 +294,14 @@ void Watchdog::State::report_alone() {
                          getpid()));
 }
 
-/// Whatever the rank does meanwhile, even saving: nobody would report its end, or end the job.
+/// Reports even while the rank is busy, as in a save: no other process would report its end, or end the job.
 void Watchdog::State::report_above() {
   claim_report();
   leave_with(fmt::format("error: stalled: stopped for {:g} s, in phase {}\n{}", timeout.value, name(phase()),
                          above.describe_stopped(slot->rank.load())));
 }
 
-/// Findings of this node and of those that report within a moment. A node with evidence does not wait for others.
+/// Returns the findings of this node and of those that report soon. A node with evidence does not wait for others.
 std::vector<Finding> Watchdog::State::hear_other_nodes(const std::vector<Finding>& findings) {
   std::string folder;
   {
@@ -376,8 +376,8 @@ void Watchdog::enter(Activity phase, core::Seconds allowance) {
   state_->slot->phase.store(static_cast<std::uint32_t>(phase), std::memory_order_relaxed);
   state_->slot->unit.store(0, std::memory_order_relaxed);
   position.store(((position.load(std::memory_order_relaxed) >> 32) + 1) << 32, std::memory_order_relaxed);
-  // After the position: a process that sees a smaller one knows of the progress, too. A larger one that comes late does
-  // no harm.
+  // Stored after the position, so that a process which sees a smaller one also knows of the progress. A larger one that
+  // arrives late does no harm.
   state_->allowance_s.store(allowance.value, std::memory_order_release);
   if (state_->drill != nullptr) state_->drill->reach(name(phase));
 }

@@ -1,4 +1,4 @@
-// The stall watchdog: notices that this process makes no progress, finds the culprit, and ends the process.
+// The stall watchdog: detects that this process makes no progress, finds the culprit, and ends the process.
 // Invariant: makes no MPI call and takes no lock that a stopped process could hold; exactly one process of a node
 // reports.
 // Used by the main() of both programs, from before MPI_Init to after MPI_Finalize.
@@ -20,7 +20,7 @@
 namespace lockstep::runtime {
 
 /// Enumerators equal the words of the messages and of --inject; `training` to `work` are those of `lockstep`. In `work`
-/// nobody beats: there all that is alive is taken to move. `left`: MPI has ended.
+/// no rank beats, so every living process counts as moving. `left`: MPI has ended.
 enum class Activity : std::uint32_t {
   init,
   setup,
@@ -37,46 +37,45 @@ enum class Activity : std::uint32_t {
 
 [[nodiscard]] std::string_view name(Activity phase) noexcept;
 
-/// Processes of a node share a board (a file in /dev/shm named after the job): slot i holds process i's phase, progress
-/// and a sign of life written by its watchdog thread. Progress is a call of beat() or enter() by the main thread:
-/// processor time is none, as ranks that wait spend it, too. A process without progress for `timeout` reads the board,
-/// and if no other has any, the first to claim the report names the processes that are furthest behind, or wait for
-/// nobody where others do (rank, host, pid, phase, step or batch, and whether they are stopped, gone or merely
-/// waiting). So it does once another process has given no sign
-/// of life for `timeout`, whoever moves. All of them then leave with ExitCode::stalled (4).
+/// Processes of a node share a board (a file in /dev/shm named after the job): slot i holds process i's phase, its
+/// progress, and a sign of life written by its watchdog thread. Progress is a call of beat() or enter() by the main
+/// thread; processor time does not count, because waiting ranks also use it. A process without progress for `timeout`
+/// reads the board. If no other process has progress, the first to claim the report names the culprits: processes that
+/// are furthest behind, or that wait for none while others wait. The report has their rank, host, pid, phase, step or
+/// batch, and whether they are stopped, gone or merely waiting. It is also due once another process has given no sign
+/// of life for `timeout`, even if others move. All of them then leave with ExitCode::stalled (4).
 class Watchdog {
  public:
-  /// Starts the thread. `timeout` of 0 switches the watchdog off. `drill` learns of each phase and unit as it begins;
-  /// null without faults. It and `clock` must outlive this.
+  /// Starts the thread. `timeout` 0 switches the watchdog off. `drill` is told each phase and unit as it begins; null
+  /// without faults. `drill` and `clock` must outlive this.
   Watchdog(const LauncherHint& hint, core::Seconds timeout, Drill* drill = nullptr,
            const core::Clock& clock = core::real_clock());
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  /// The rank in MPI_COMM_WORLD, once known.
+  /// Sets the rank in MPI_COMM_WORLD, once known.
   void set_rank(int rank, int n_ranks) noexcept;
-  /// Counts as progress, and forgets the unit. `allowance`: how much longer than the timeout nobody may beat in this
-  /// phase, as where all wait for a disk; about the same on all ranks.
+  /// Counts as progress, and forgets the unit. `allowance`: how much longer than the timeout all ranks may be without a
+  /// beat in this phase, for example while they wait for a disk; about the same on all ranks.
   void enter(Activity phase, core::Seconds allowance = {});
   /// One step of progress; costs one relaxed store to a line no other process writes.
   void beat() noexcept;
-  /// The unit of the phase that is under way, for the report: a step of training, a batch of evaluation, counting from
-  /// 1.
+  /// Sets the current unit of the phase, for the report: a step of training or a batch of evaluation, counting from 1.
   void set_unit(std::uint64_t unit);
-  /// For the report: whom this process waits for from now on, if anybody.
+  /// Sets, for the report, what this process waits for from now on, if anything.
   void set_wait(Wait what, std::size_t number = 0) noexcept;
   /// Whether this process is the first of its node to report why the job ends.
   [[nodiscard]] bool claim_last_word() noexcept;
-  /// Called, in a separate thread and for at most a second, if this process reports a stall. It must not throw, nor use
-  /// anything that this object may outlive.
+  /// Sets a function that is called, in a separate thread and for at most a second, if this process reports a stall. It
+  /// must not throw, nor use anything that this object may outlive.
   void set_on_stall(std::function<void(const std::string& report)> action);
-  /// A folder that all nodes see, for their findings; without one each node speaks for itself.
+  /// Sets a folder that all nodes see, for their findings; without one each node speaks for itself.
   void set_meeting_folder(std::string folder);
-  /// What this process still writes to stdout if it has to leave because of a stall, or if it has not withdrawn it 0.7
-  /// s after a signal, as launchers do not wait for long; replaces what was set before.
+  /// Sets the text that this process writes to stdout if it must leave because of a stall. It also writes the text if
+  /// it has not withdrawn it 0.7 s after a signal, because launchers do not wait for long. Replaces the previous text.
   void set_last_words(std::string words);
-  /// Empty if they are out.
+  /// Returns the text; empty if it was already written.
   [[nodiscard]] std::string withdraw_last_words();
 
  private:

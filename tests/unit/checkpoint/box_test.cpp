@@ -7,7 +7,7 @@
 namespace lockstep::checkpoint {
 namespace {
 
-// A tensor {4, 6, 5}: by its first dimension, by its second, and all of it.
+// A tensor {4, 6, 5}: cut along its first dimension, along its second, and whole.
 constexpr std::uint64_t n = 4 * 6 * 5;
 
 Box by_first(core::Slice rows) {

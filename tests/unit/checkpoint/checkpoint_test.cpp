@@ -17,11 +17,11 @@
 
 namespace {
 
-std::vector<std::string>* synced = nullptr;  ///< a test looks at what fsync() is called for
+std::vector<std::string>* synced = nullptr;  ///< files that fsync() was called for; null: not recorded
 
 }  // namespace
 
-/// Takes the place of the C library's.
+/// Replaces the C library's.
 extern "C" int fsync(int descriptor) {
   if (synced != nullptr)
     synced->push_back(std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(descriptor)).filename());
@@ -48,7 +48,7 @@ const std::vector<Box> boxes{
     whole("parameter/b.weight", {3, 2}),
     {.tensor = "momentum/a", .shape = {4, 6, 5}, .n_outer = 1, .n_rows = 4, .n_inner = 30, .rows = {0, 4}}};
 
-std::set<std::string> left_alone;  // what was told of
+std::set<std::string> left_alone;  // what was reported
 
 void number(std::size_t i, std::span<float> values) {
   std::iota(values.begin(), values.end(), 1000 * static_cast<float>(i));
@@ -80,7 +80,7 @@ TEST(Checkpoint, ComesBackAsItWasWritten) {
 
 TEST(Checkpoint, TensorsOfAllSizesHaveTheirPlaces) {
   const TemporaryFolder folder;
-  std::vector<Box> mixed;  // below and above what HDF5 aligns, and what a thread is begun for
+  std::vector<Box> mixed;  // below and above HDF5's alignment, and the size that starts a thread
   for (const std::uint64_t n_rows : {3u, 5000u, 7u, 300000u, 1u, 4096u, 600000u, 2u})
     mixed.push_back(whole("parameter/" + std::to_string(mixed.size()), {n_rows}));
   const std::string path = folder / name_of(1);
@@ -104,7 +104,7 @@ TEST(Checkpoint, DoesNotGiveWhatItDoesNotHave) {
   expect_error([&] { checkpoint.read(whole("parameter/c", {120}), values); }, ExitCode::failed, {"parameter/c"});
 }
 
-// Every byte of every file counts, those that HDF5 keeps for itself included.
+// Every byte of every file counts, even HDF5's own.
 TEST(Checkpoint, AnyFlippedByteIsFound) {
   const TemporaryFolder folder;
   const std::string path = write(folder.path(), 1);
@@ -155,7 +155,7 @@ TEST(Checkpoint, ReplacesOneOfItsNameOnlyWhenItIsWhole) {
   EXPECT_EQ(open_checkpoint(alone(), path).content(), "{}");
 }
 
-// What does not get over three failures does not get over a thousand. Of a write and of a sync alike.
+// What does not survive three failures does not survive a thousand. The same for a write and a sync.
 TEST(Checkpoint, IsWholeOrNotThereWhereWritesFail) {
   const TemporaryFolder folder;
   const std::string path = folder / name_of(1);
@@ -181,7 +181,7 @@ TEST(Checkpoint, IsWholeOrNotThereWhereWritesFail) {
   }
 }
 
-// Rank 0 cannot bring to the disk what another node still has in its memory.
+// Rank 0 cannot sync data that are still in the memory of another node.
 TEST(Checkpoint, AFileOfARankIsOnTheDiskBeforeTheIndexTellsOfIt) {
   const TemporaryFolder folder;
   std::vector<std::string> names;
@@ -197,7 +197,7 @@ TEST(BackgroundSave, WritesWhatThereWasWhenItBegan) {
   const TemporaryFolder folder;
   const std::string at_once = write(folder.path(), 1), path = folder / "step-000000002";
   std::optional<RankFile> file;
-  for (int i = 0; i < 2; ++i) {  // also in place of an older one
+  for (int i = 0; i < 2; ++i) {  // also replacing an older one
     BackgroundSave save{alone(), path, R"({"step": 7})", boxes, number, file};
     EXPECT_EQ(is_checkpoint(path), i == 1);
     while (!save.may_advance(save.n_done())) std::this_thread::yield();
@@ -219,7 +219,7 @@ TEST(BackgroundSave, LeavesNothingUnlessItIsComplete) {
     const io::FullDisk full{200};
     BackgroundSave save{alone(), path, "{}", boxes, number, file};
     expect_error([&] { save.advance(); }, ExitCode::system, {"rank-00000.h5"});
-    std::optional<RankFile> unused;  // nor can it be laid out
+    std::optional<RankFile> unused;  // it cannot be laid out either
     expect_error([&] { BackgroundSave{alone(), path, "{}", boxes, number, unused}; }, ExitCode::system,
                  {"rank-00000.h5"});
   }
@@ -283,7 +283,7 @@ TEST(Checkpoint, WhatWasVerifiedIsReadThoughItIsRemoved) {
     expect_error(read, ExitCode::usage, {path, "has removed it meanwhile"});
 }
 
-// Between the list of them and the first look at one.
+// Between listing them and the first look at one.
 TEST(Checkpoint, OthersAreListedWhereOneIsGone) {
   const TemporaryFolder folder;
   write(folder.path(), 1);
@@ -323,7 +323,7 @@ TEST(Checkpoint, OnlyWhatWasMadeHereIsRemoved) {
   EXPECT_FALSE(fs::exists(path)) << "what is incomplete is removed";
 }
 
-// Nothing newer counts: a run that goes on from an older one may know why.
+// Newer ones do not count: a run that resumes from an older one may have a reason.
 TEST(Checkpoint, OlderOnesAreRemoved) {
   const TemporaryFolder folder;
   for (const std::uint64_t step : {1u, 2u, 3u, 4u, 5u, 6u}) write(folder.path(), step);

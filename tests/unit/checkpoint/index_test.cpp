@@ -18,7 +18,7 @@ Piece piece(const std::string& tensor, core::Slice rows) {
   return {{.tensor = tensor, .shape = {2, 6, 5}, .n_outer = 2, .n_rows = 6, .n_inner = 5, .rows = rows}, digest};
 }
 
-/// Rows of one tensor in two files, out of order, and another one.
+/// Rows of one tensor in two files, out of order, and another tensor.
 Index good() {
   return {.content = R"({"mine":[1]})",
           .files = {{"rank-00000.h5", 100, digest, {piece("parameter/a", {4, 2}), piece("parameter/b", {0, 6})}},

@@ -27,7 +27,7 @@ const std::vector<TensorSpec> kept_specs{
 const WeightsInfo kept_info{.model = "mine", .epoch = 3, .samples_seen = 6144};
 const std::vector<std::string> kept_files{"w.h5", "w.hdf5", "w.npz", "w.safetensors"};
 
-/// Some that only a copy of the bits_of brings back.
+/// Values that only an exact copy restores.
 float kept_value(std::size_t tensor, std::size_t element) {
   if (element == 1) return std::numeric_limits<float>::quiet_NaN();
   if (element == 2) return -0.0f;
@@ -53,7 +53,7 @@ std::string bits_of(std::span<const float> values) {
 
 TensorSource open_file(const std::string& path) { return open_tensor_file(path, "--init-from"); }
 
-/// A safetensors file: the length of the header, it, and data.
+/// A safetensors file: the length of the header, the header, and data.
 void put_safetensors(const std::string& path, const std::string& header, const std::string& data) {
   std::string length;
   for (int i = 0; i < 8; ++i) length += static_cast<char>(header.size() >> (8 * i) & 0xff);
@@ -109,7 +109,7 @@ TEST(Tensors, TheEndingChoosesTheFormat) {
     expect_error([&] { static_cast<void>(find_format(name, "--out")); }, ExitCode::usage, {name, "--out", ".npz"});
 }
 
-// 1.5, -2, infinity, the least above 0; of each format.
+// 1.5, -2, infinity, the least number above 0; in each format.
 TEST(Tensors, SixteenBitFloatsAreTheSameNumbers) {
   const TemporaryFolder folder;
   put_safetensors(folder / "w.safetensors",
@@ -192,7 +192,7 @@ TEST(Tensors, AFileWithoutATensorIsRefused) {
   expect_error([&] { static_cast<void>(open_file(folder / "w.h5")); }, ExitCode::usage, {"w.h5' is an empty file"});
 }
 
-/// The name of a member, which has no bytes, in an archive that nothing else is in.
+/// An archive whose only member has this name and no bytes.
 std::string archive_of(const std::string& member) {
   const std::string n{static_cast<char>(member.size())}, zeros(40, '\0');
   const std::string local = "PK\x03\x04\x14" + zeros.substr(0, 21) + n + zeros.substr(0, 3) + member;
@@ -215,7 +215,7 @@ TEST(Tensors, AFileOfTorchSaveNamesTheConversion) {
   }
 }
 
-// A byte that is another, or a missing end.
+// One changed byte, or a missing end.
 TEST(Tensors, ADamagedArchiveIsRefused) {
   const TemporaryFolder folder;
   save_as(folder / "w.npz");

@@ -243,7 +243,7 @@ TEST(Weights, RefuseAVersionOfTheFuture) {
   expect_error([&] { load(folder / "w.h5"); }, ExitCode::usage, {"version 2", "newer Lockstep"});
 }
 
-/// A file as h5py writes it: without attributes.
+/// Writes a file like h5py: without attributes.
 void write_foreign(const std::string& path, core::DType dtype) {
   io::Hdf5File file = io::Hdf5File::create(path);
   const std::vector<std::byte> data(6 * core::size_of(dtype));

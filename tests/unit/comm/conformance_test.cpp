@@ -1,4 +1,4 @@
-// Every algorithm but `mpi`, over threads as ranks: exact results, and messages and bytes as the registry says.
+// Every algorithm except `mpi`, over threads as ranks: exact results, and messages and bytes as in the registry.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ using support::Mode;
 const int some_rank_counts[] = {1, 2, 3, 4, 5, 7, 8};
 const int more_rank_counts[] = {6, 9, 16, 17};
 
-/// Ranks dealt out to nodes in blocks whose sizes differ by at most one; or in turn, like cards.
+/// Divides ranks among nodes in blocks whose sizes differ by at most one; or in turn, like cards.
 std::vector<int> on_nodes(int n_ranks, int n_nodes, bool in_turn) {
   std::vector<int> nodes;
   for (int r = 0; r < n_ranks; ++r) nodes.push_back(in_turn ? r % n_nodes : r * n_nodes / n_ranks);
@@ -44,7 +44,7 @@ bool applies(const Algorithm& algorithm, Collective collective, const std::vecto
     case comm::Needs::switches:
     case comm::Needs::nothing: break;
   }
-  return n_nodes == 1;  // nodes make no difference to messages
+  return n_nodes == 1;  // messages do not depend on nodes
 }
 
 comm::Traffic run(const std::vector<int>& nodes, const std::vector<CollectiveCase>& cases) {
@@ -97,7 +97,7 @@ TEST_P(OverThreads, ResultIsExactForEveryTypeAndOperation) {
 
 TEST_P(OverThreads, LongVectorsInSegmentsAndChunks) {
   for_each_algorithm([&](const Algorithm& algorithm, Collective collective, const std::vector<int>& nodes) {
-    // Several segments (16,384 elements each) and chunks up to 9 ranks, and no multiple of anything.
+    // Several segments (16,384 elements each) and chunks for up to 9 ranks, and not a multiple of anything.
     const Call call{collective, DType::float64, ReduceOp::avg,
                     35'001 * static_cast<std::size_t>(std::min(n_ranks(), 5))};
     EXPECT_NO_THROW(run(nodes, {{.algorithm = &algorithm, .call = call, .n_calls = 2},
@@ -127,7 +127,7 @@ TEST_P(OverThreads, TrafficIsWhatTheRegistrySays) {
           fmt::format("{} {} n={} ranks={}", algorithm.name, comm::name(collective), n, n_ranks());
       EXPECT_EQ(traffic.messages, cost.messages) << where;
       EXPECT_EQ(traffic.bytes, cost.bytes) << where;
-      if (n == 100'003) continue;  // segments of a long vector queue up behind each other
+      if (n == 100'003) continue;  // segments of a long vector wait for each other
       EXPECT_LE(traffic.steps, cost.steps) << where;
       const auto n_nodes = static_cast<unsigned>(1 + *std::max_element(nodes.begin(), nodes.end()));
       if (n == 1001 && std::has_single_bit(nodes.size()) && std::has_single_bit(n_nodes)) {
@@ -155,7 +155,7 @@ TEST_P(OverThreads, AllRanksGetTheSameBits) {
   });
 }
 
-/// Element i of rank r is a NaN where i counts to r; every (ranks + 1)th element has none.
+/// Element i of rank r is a NaN if i belongs to r; every (ranks + 1)th element has none.
 template <class T>
 void check_nan(const Algorithm& algorithm, comm::Transport& transport, const Call& call) {
   const auto n_turns = static_cast<std::size_t>(transport.n_ranks()) + 1;

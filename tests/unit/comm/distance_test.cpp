@@ -9,7 +9,7 @@
 namespace lockstep::comm {
 namespace {
 
-// How many pairs there are.
+// The number of pairs.
 int n_pairs(const std::vector<int>& nodes) {
   std::atomic<int> n{0};
   run_as_threads(nodes, [&n](Transport& transport) {

@@ -1,5 +1,5 @@
-// What the kernels must compute, one element at a time, and memory that notices writes where none belong.
-// Invariant: shares nothing with the kernels but core's conversions of 16-bit floats.
+// The results of the kernels, computed one element at a time, and memory that detects stray writes.
+// Invariant: shares nothing with the kernels except core's conversions of 16-bit floats.
 // Used by kernels_test.cpp.
 #pragma once
 
@@ -29,7 +29,7 @@ using ValueOf = std::conditional_t<is_half<T>, float, T>;
 
 template <class V>
 V apply(ReduceOp op, V a, V b) {
-  if constexpr (std::is_floating_point_v<V>)  // a NaN wins in min and max as it does in sums
+  if constexpr (std::is_floating_point_v<V>)  // min and max of a NaN are NaN, like sums
     if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<V>::quiet_NaN();
   switch (op) {
     case ReduceOp::min: return b < a ? b : a;
@@ -66,7 +66,7 @@ T scalar_fold(ReduceOp op, const std::vector<std::vector<T>>& sources, std::size
     const auto next = static_cast<ValueOf<T>>(sources[s][i]);
     if (is_half<T> && value == next && (op == ReduceOp::min) == std::signbit(static_cast<float>(next)) &&
         (op == ReduceOp::min || op == ReduceOp::max))
-      value = next;  // of zeros: min and max of 16-bit floats know -0 from +0
+      value = next;  // for zeros: min and max of 16-bit floats distinguish -0 from +0
     else
       value = apply(op, value, next);
   }
@@ -91,7 +91,7 @@ std::vector<T> special_values() {
   }
 }
 
-/// Special values, any bits, and values near one, where sums round and products do not overflow.
+/// Special values, any bits, and values near one, for which sums round and products do not overflow.
 template <class T>
 std::vector<T> random_values(std::size_t n, std::mt19937_64& random) {
   const std::vector<T> specials = special_values<T>();
@@ -110,7 +110,7 @@ std::vector<T> random_values(std::size_t n, std::mt19937_64& random) {
   return values;
 }
 
-/// Memory for n elements that starts `shift` elements after a cache line and knows whether its surroundings changed.
+/// Memory for n elements that starts `shift` elements after a cache line and detects changes of its surroundings.
 template <class T>
 class Guarded {
  public:
@@ -157,7 +157,8 @@ std::string show(T value) {
   return std::to_string(static_cast<ValueOf<T>>(value));
 }
 
-/// The first n elements equal the expected ones, bit for bit (a NaN equals any NaN), and the guards are untouched.
+/// Expects that the first n elements equal the expected ones, bit for bit (a NaN equals any NaN), and the guards are
+/// untouched.
 template <class T>
 testing::AssertionResult holds(const Guarded<T>& actual, const std::vector<T>& expected, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i)
@@ -168,7 +169,7 @@ testing::AssertionResult holds(const Guarded<T>& actual, const std::vector<T>& e
   return testing::AssertionSuccess();
 }
 
-/// Sources of one type at different alignments, and what folding the first of them gives.
+/// Sources of one type at different alignments, and the result of folding the first of them.
 template <class T>
 struct Inputs {
   std::vector<std::vector<T>> values;

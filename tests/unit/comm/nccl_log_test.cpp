@@ -1,4 +1,4 @@
-// What is read out of NCCL's log, and that NCCL still writes it so.
+// What we read from NCCL's log, and that NCCL still writes it.
 #include "comm/algorithms/nccl_log.hpp"
 
 #include <dlfcn.h>
@@ -34,7 +34,7 @@ TEST(NcclLog, OfNothingTellsNothing) {
   }
 }
 
-// In the library that this program is linked with.
+// The library is the one that this program is linked with.
 TEST(NcclLog, HasTheWordsOfTheLibrary) {
   Dl_info library{};
   ASSERT_NE(dladdr(reinterpret_cast<void*>(&ncclGetVersion), &library), 0);

@@ -1,4 +1,4 @@
-// Shared memory: every way of writing gives the same exact result, over more calls than there are places to write to.
+// Shared memory: every way of writing gives the same exact result, for more calls than there are places to write to.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -136,7 +136,7 @@ TEST(ShmInGroups, EachLineCrossesTheSocketsOnceEachWay) {
 
 TEST(ShmInGroups, ResultIsExactForEveryTypeAndOperation) {
   auto seats = two_sockets();
-  seats.resize(28);  // sockets of 4 and 3 caches; of more ranks the sum of some int8 would not fit
+  seats.resize(28);  // sockets of 4 and 3 caches; with more ranks, some int8 sums would not fit
   const Algorithm* shm = comm::find_algorithm("shm");
   EXPECT_NO_THROW(comm::run_as_threads(
       std::vector<int>(seats.size()),
@@ -164,7 +164,7 @@ TEST(ShmInGroups, GroupsMayBeUneven) {
   }
 }
 
-// A last-level cache or a socket may have many cores, and nothing may be known of where ranks run.
+// A last-level cache or a socket may have many cores, and the places of ranks may be unknown.
 TEST(ShmInGroups, NoRankReadsFromMany) {
   const CollectiveCase longer{.algorithm = comm::find_algorithm("shm"),
                               .call = {Collective::all_reduce, DType::float64, ReduceOp::avg, 20'003},
@@ -205,7 +205,7 @@ TEST(PeerDistance, CountsOnlyLooksAtWhatIsNew) {
   EXPECT_TRUE(distance.reached(flag, 1));
   for (int i = 0; i < 8; ++i) distance.note(nanoseconds{150});
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(distance.reached(flag, 2));
-  EXPECT_TRUE(distance.is_far());  // its line is in our own cache, which says nothing
+  EXPECT_TRUE(distance.is_far());  // its line is in our own cache, so the time means nothing
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ struct Increment {
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const { at[i] += 1; }
 };
 
-// Kernels that make the input are waited for, those behind the call are not, and what reads the output waits.
+// The call waits for kernels that make the input, not for those after it; readers of the output wait for it.
 TEST_P(OnDevices, AStepAllocatesNothingAndWaitsForItsInputOnly) {
   comm::run_as_threads(one_node(), [&](comm::Transport& transport) {
     constexpr std::size_t n = 300;

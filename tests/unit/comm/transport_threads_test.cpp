@@ -1,4 +1,4 @@
-// The transport that tests lean on must notice what goes wrong.
+// The transport that tests rely on must detect errors.
 #include "comm/transport_threads.hpp"
 
 #include <gtest/gtest.h>

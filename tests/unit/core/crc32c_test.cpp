@@ -20,7 +20,7 @@ std::vector<std::byte> random_bytes(std::size_t n) {
   return bytes;
 }
 
-/// Bit by bit, as the definition has it.
+/// Computed bit by bit, as in the definition.
 std::uint32_t reference(std::span<const std::byte> data) {
   std::uint32_t crc = ~0u;
   for (const std::byte byte : data) {
@@ -51,7 +51,7 @@ std::vector<Vector> rfc_vectors() {
           {read_command, 0xd9963a56}};
 }
 
-/// The paths this machine can take.
+/// The paths that this machine supports.
 std::vector<Crc32cPath> paths() {
   std::vector<Crc32cPath> paths{&crc32c_by_tables};
   for (const Crc32cPath path : {crc32c_by_instructions(), crc32c_by_wide_instructions()})

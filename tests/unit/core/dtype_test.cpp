@@ -35,7 +35,7 @@ class ShortFloat : public testing::Test {
   static constexpr int fraction_bits = Format<T>::fraction_bits, bias = Format<T>::bias;
   static constexpr int infinity = 0x7fff >> fraction_bits << fraction_bits;
 
-  // The definition of the format. The bits of infinity stand for the power of two that follows the largest number.
+  // By the definition of the format. The bits of infinity stand for the power of two after the largest number.
   static double value_of(int bits) {
     const int exponent = bits >> fraction_bits, fraction = bits & ((1 << fraction_bits) - 1);
     if (exponent == 0) return std::ldexp(fraction, 1 - bias - fraction_bits);
@@ -90,7 +90,7 @@ TYPED_TEST(ShortFloat, EveryMidpointRoundsToEvenAndItsNeighboursToTheNearest) {
 TYPED_TEST(ShortFloat, RandomFloatsRoundAsTheirDoublesDo) {
   Random random{1};
   for (int i = 0; i < 1'000'000 / slow_divisor; ++i) {
-    // Half of them with exponents around those a float16 can hold.
+    // Half of them have exponents around those of float16.
     std::uint64_t bits = random.next() & 0xffff'ffff;
     if (i % 2 == 0) bits = (bits & 0x807f'ffff) | (95 + random.below(55)) << 23;
     const auto value = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
@@ -109,7 +109,7 @@ TYPED_TEST(ShortFloat, NanAndInfinityStay) {
   EXPECT_EQ(TestFixture::bits_of(inf), TestFixture::infinity);
   EXPECT_EQ(TestFixture::bits_of(-inf), TestFixture::infinity | 0x8000);
   EXPECT_EQ(TestFixture::bits_of(std::numeric_limits<float>::max()), TestFixture::infinity);
-  // Signalling, all of its payload in bits that are cut off.
+  // A signalling NaN whose payload is only in bits that are cut off.
   EXPECT_TRUE(std::isnan(static_cast<float>(TypeParam{std::bit_cast<float>(0x7f80'0001u)})));
   const auto signalling = TypeParam::from_bits(TestFixture::infinity | 1);
   EXPECT_EQ(std::bit_cast<std::uint32_t>(static_cast<float>(signalling)) & 0x7fc0'0000u, 0x7fc0'0000u);

@@ -19,7 +19,7 @@ constexpr std::string_view name(Order order) {
   return names[static_cast<std::size_t>(order)];
 }
 
-// What is said when `action` is refused as wrong usage.
+// The message when `action` is refused as wrong usage.
 template <class Action>
 std::string refused(Action action) {
   const auto error = thrown_by(action);

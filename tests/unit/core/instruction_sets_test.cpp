@@ -13,7 +13,7 @@ constexpr InstructionSets all{.avx2 = true, .avx512 = true, .avx512_vbmi = true}
 
 std::string_view widest_under(std::string_view limit) { return widest(limited(all, limit).value()); }
 
-/// Both variables as this test wants them; as they were again at its end.
+/// Sets both variables for this test; restores them at its end.
 class InstructionLimit : public testing::Test {
  protected:
   InstructionLimit() {

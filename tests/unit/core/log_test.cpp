@@ -27,7 +27,7 @@ void say_everything() {
   log_error("three");
 }
 
-// In a process of its own, as it has one identity from then on.
+// In a process of its own, which keeps one identity from then on.
 TEST(Log, AddsTheRankOnceItIsKnown) {
   const pid_t child = fork();
   if (child == 0) {

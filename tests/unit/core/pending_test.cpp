@@ -88,7 +88,7 @@ TEST(PendingFile, NamesTheFlagOfAPlaceThatCannotBeWrittenTo) {
       ExitCode::usage, {folder / "none/f", "--out", "fix: make the folder"});
 }
 
-// Root could: a device would become a plain file.
+// Root could write there: a device would become a plain file.
 TEST(PendingFile, ReplacesFilesOnly) {
   const TemporaryFolder folder;
   ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);

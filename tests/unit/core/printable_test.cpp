@@ -39,7 +39,7 @@ TEST(Printable, ShowsBytesThatAreNoUtf8) {
                       "31m"),
             "a\\x9b31m");
   EXPECT_EQ(printable("\xc3"), "\\xc3");                             // cut off
-  EXPECT_EQ(printable("\xc3z"), "\\xc3z");                           // goes on with something else
+  EXPECT_EQ(printable("\xc3z"), "\\xc3z");                           // continues with something else
   EXPECT_EQ(printable("\xc1\x9b"), "\\xc1\\x9b");                    // too long for its code
   EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // a surrogate
   EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // beyond Unicode
@@ -50,7 +50,7 @@ TEST(Printable, IsTheSameOnceMore) {
   EXPECT_EQ(printable(shown), shown);
 }
 
-// Whatever prints goes through here, so that no message has to think of it.
+// All printing goes through here, so no message has to care.
 TEST(Printable, IsWhatIsPrinted) {
   testing::internal::CaptureStdout();
   print("name {}\n\tb\n", "\xc2\x9b\x1b[2J");

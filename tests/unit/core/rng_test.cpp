@@ -41,7 +41,7 @@ TEST(Random, SeedsAndStreamsDiffer) {
   EXPECT_EQ(values.size(), 100u);
 }
 
-// Without rejection, multiples of 3 would come up twice as often as the rest.
+// Without rejection, multiples of 3 would occur twice as often as the rest.
 TEST(Random, BelowIsUnbiasedForBoundsNearTheRange) {
   constexpr std::uint64_t bound = std::uint64_t{3} << 62;
   constexpr int n = 30'000;

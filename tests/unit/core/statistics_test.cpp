@@ -32,8 +32,8 @@ TEST(Statistics, QuantileInterpolatesLinearly) {
 }
 
 // The k for which the k-th smallest and k-th largest value enclose the median with at least the confidence: exact
-// rational arithmetic, sum of math.comb(n, i) / 2^n, in Python; from n = 20000 on scipy.stats.binom. The small ones are
-// those of the usual tables of the sign test.
+// rational arithmetic, sum of math.comb(n, i) / 2^n, in Python; from n = 20000 on scipy.stats.binom. The small ones
+// equal the usual tables of the sign test.
 TEST(Statistics, MedianIntervalHasTheRanksOfTheBinomialTable) {
   struct Case {
     std::size_t n, k_95, k_99;  // 0: no such interval

@@ -54,7 +54,7 @@ TEST(Suggest, Joins) {
 
 TEST(Suggest, DistanceCountsEachEditOnceInAnyCase) {
   EXPECT_EQ(edit_distance("NCCL_DEBUG", "nccl_debug"), 0U);
-  EXPECT_EQ(edit_distance("DEUBG", "DEBUG"), 1U);  // neighbours that changed places
+  EXPECT_EQ(edit_distance("DEUBG", "DEBUG"), 1U);  // swapped neighbours
   EXPECT_EQ(edit_distance("IB_SL", "IB_TC"), 2U);
   EXPECT_EQ(edit_distance("", "abc"), 3U);
   EXPECT_EQ(edit_distance("abc", "bcd"), 2U);

@@ -32,7 +32,7 @@ class TemporaryTest : public testing::Test {
     for (const auto& entry : fs::directory_iterator{folder_}) names.insert(entry.path().filename().string());
     return names;
   }
-  /// A process that makes these and is killed: their paths.
+  /// Starts a process that makes these and is killed; returns their paths.
   template <class Make>
   void make_and_die(Make make) const {
     const pid_t child = fork();
@@ -42,7 +42,7 @@ class TemporaryTest : public testing::Test {
     }
     waitpid(child, nullptr, 0);
   }
-  /// What remove_leftovers() tells.
+  /// The messages of remove_leftovers().
   [[nodiscard]] std::string told(const std::string& name) const {
     testing::internal::CaptureStderr();
     remove_leftovers(folder_.string(), name);
@@ -91,7 +91,7 @@ TEST_F(TemporaryTest, RemovesWhatAKilledProcessHasLeft) {
   EXPECT_TRUE(entries().empty());
 }
 
-// Somebody else may have given another folder of ours that name.
+// Another user may have given another folder of ours that name.
 TEST_F(TemporaryTest, RemovesNoFolderWhereOthersMayRename) {
   fs::permissions(folder_, fs::perms::all);
   make_and_die([&] { return make_temporary_folder(path("out")); });

@@ -1,5 +1,5 @@
-// The Error an expression throws, so that a test can look inside.
-// Invariant: no Error is a test failure, any other exception passes through.
+// The Error that an expression throws, so that a test can examine it.
+// Invariant: no Error is a test failure; any other exception passes through.
 // Used by the unit tests.
 #pragma once
 

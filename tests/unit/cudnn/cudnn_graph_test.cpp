@@ -1,4 +1,4 @@
-// cuDNN is asked, without a GPU, whether it computes every product of the shipped models on the GPUs of the sites.
+// Asks cuDNN, without a GPU, whether it supports every product of the shipped models on the GPUs of the sites.
 #include "nn/cuda/cudnn_graph.hpp"
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ constexpr Card cards[]{{"NVIDIA A100-SXM4-80GB", 80, 108, 166912, 80, 41943040},
                        {"NVIDIA B200", 100, 148, 232448, 180, 132644864},
                        {"NVIDIA RTX PRO 6000", 120, 188, 101376, 96, 134217728}};
 
-// What cuDNN wants to know of a GPU; the limits that all of these share are of the CUDA C++ Programming Guide.
+// The facts about a GPU that cuDNN needs; limits that all of these share are from the CUDA C++ Programming Guide.
 std::string describe(const Card& card) {
   return fmt::format(
       R"({{"maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"regsPerBlock":65536,)"
@@ -62,7 +62,7 @@ TEST_P(CudnnPlans, AreThereForEveryProduct) {
         const Product asked{product.problem, product.pass, epilogue};
         const std::string words = fmt::format("{} {}", name(asked), describe(asked.problem));
         if (!seen.insert(words).second || (epilogue != Epilogue::none && !may_fuse(asked, type))) continue;
-        // What compiles at run time is offered here, and built where there is a GPU.
+        // Plans that compile at run time are only offered here, and built on a GPU.
         const bool builds = epilogue != Epilogue::relu_backward && epilogue != Epilogue::kept;
         const std::vector<ConvPlan> plans = find_plans(asked, type, gpu, {.prefers_ready = true, .builds = builds});
         ASSERT_FALSE(plans.empty()) << model.recipe << ' ' << words;
@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(DISABLED_Cards, CudnnPlans, ::testing::Combine(::testin
 
 TEST(CudnnGraph, IsRefusedInCudnnsWords) { EXPECT_ANY_THROW(GpuModel("{}", 90)); }
 
-// The search bites: without workspace there is nothing for a convolution whose plans all need some.
+// The search is effective: without workspace there is no plan for a convolution whose plans all need some.
 TEST(CudnnGraph, HasNoPlanBeyondItsWorkspace) {
   const GpuModel gpu{describe(cards[1]), 90};
   const ConvProblem stem{.name = "conv1",
@@ -114,7 +114,7 @@ ConvProblem small_problem() {
           .padding = 1};
 }
 
-// Engines that the heuristics say nothing of are looked at too, and few of those that take long to be made.
+// The search includes engines that the heuristics do not list, and few of those that take long to make.
 TEST(CudnnGraph, SearchesAllEngines) {
   const GpuModel gpu{describe(cards[1]), 90};
   const auto plans = [&](const PlanFilter& filter) {
@@ -141,7 +141,7 @@ TEST(CudnnGraph, SearchesAllEngines) {
   EXPECT_EQ(plans({.most = 3}).size(), 3U);
 }
 
-// A plan that was kept is made of its bytes again, and anything else that is found there does no harm.
+// A stored plan is restored from its bytes, and other content does no harm.
 TEST(CudnnConvolutions, KeepPlansFromRunToRun) {
   test::Recorder recorder;
   const test::UseRecorder use{recorder};
@@ -177,7 +177,7 @@ TEST(CudnnConvolutions, KeepPlansFromRunToRun) {
 
 constexpr double unlimited = std::numeric_limits<double>::infinity();
 
-// A rank that had no time to compile chooses of what those offer that had.
+// A rank that had no time to compile chooses among the plans of ranks that had.
 TEST(CudnnPlans, AreAmongThoseWithCompiledOnes) {
   const GpuModel gpu{describe(cards[1]), 90};
   std::size_t n_compiled = 0;
@@ -196,8 +196,8 @@ TEST(CudnnPlans, AreAmongThoseWithCompiledOnes) {
   EXPECT_GT(n_compiled, 0U);
 }
 
-// However many threads ask: as many handles, one order. Of two threads one is eight plans ahead at most, and waits for
-// the other twice.
+// For any number of threads: as many handles, one order. With two threads, one is at most eight plans ahead, and waits
+// for the other twice.
 TEST(CudnnConvolutions, ChooseTheSameOnAnyNumberOfThreads) {
   test::Recorder recorder;
   const test::UseRecorder use{recorder};
@@ -222,7 +222,7 @@ TEST(CudnnConvolutions, ChooseTheSameOnAnyNumberOfThreads) {
   EXPECT_EQ(choices(2, 24, 0), choices(1, 24, 0));
 }
 
-// What was chosen is chosen again, among more.
+// Chooses again, among more plans.
 TEST(CudnnConvolutions, DISABLED_TuneEveryTime) {
   test::Recorder recorder;
   const test::UseRecorder use{recorder};
@@ -252,7 +252,7 @@ TEST(CudnnConvolutions, DISABLED_TuneEveryTime) {
   EXPECT_EQ(told_in(true, -1).at(0), first);
 }
 
-// An epilogue is part of its product where that is chosen, and else of an operation behind it; not where nothing is.
+// An epilogue is part of its product if that is chosen, else a separate operation; without a choice it is separate.
 TEST(CudnnConvolutions, FuseWhatWasChosen) {
   test::Recorder recorder;
   const test::UseRecorder use{recorder};
@@ -263,7 +263,7 @@ TEST(CudnnConvolutions, FuseWhatWasChosen) {
   const auto operations = [&](const std::function<void(std::span<double>)>& agree) {
     const io::TemporaryFolder folder;
     std::vector<std::string> names;
-    for (int run = 0; run < 2; ++run) {  // the second one finds what the first has kept
+    for (int run = 0; run < 2; ++run) {  // the second run finds what the first has stored
       ExecutorOptions options;
       options.agree = agree;
       CudnnConvolutions cudnn{GpuModel{describe(cards[1]), 90}, {.folder = folder.path(), .compiling_s = unlimited}};
@@ -293,7 +293,7 @@ TEST(CudnnConvolutions, FuseWhatWasChosen) {
   for (const std::string& complaint : recorder.complaints()) ADD_FAILURE() << complaint;
 }
 
-// Of every plan that was tried, and where it comes from; of what is known nothing is timed.
+// Every plan that was tried, and where it comes from; known choices are not timed again.
 TEST(CudnnConvolutions, TellWhatTheyTimed) {
   test::Recorder recorder;
   const test::UseRecorder use{recorder};
@@ -323,7 +323,7 @@ TEST(CudnnConvolutions, TellWhatTheyTimed) {
   EXPECT_TRUE(std::ranges::is_sorted(plain, {}, [](const TimedPlan& timed) { return timed.plan.index; }));
 }
 
-// A plain product is written, and what is kept of it is added by what is behind it.
+// A plain product overwrites its result; a kernel after it adds it to what is kept.
 TEST(CudnnConvolutions, KeepGradientsAloneOrAdded) {
   test::Recorder recorder;
   const test::UseRecorder use{recorder};
@@ -344,7 +344,7 @@ TEST(CudnnConvolutions, KeepGradientsAloneOrAdded) {
   for (const std::string& complaint : recorder.complaints()) ADD_FAILURE() << complaint;
 }
 
-// What is enqueued for cuDNN touches the memory that it does with plain loops.
+// Operations enqueued for cuDNN touch the same memory as plain loops.
 TEST(CudnnConvolutions, TouchWhatPlainOnesDo) {
   test::Recorder recorder;
   const test::UseRecorder use{recorder};
@@ -357,7 +357,7 @@ TEST(CudnnConvolutions, TouchWhatPlainOnesDo) {
   const runtime::Buffer bias{core::Bytes{16 * 2}, runtime::Memory::device};
   CudnnConvolutions cudnn{GpuModel{describe(cards[1]), 90}, {.always_fuses = true}};
   test::PlainConvolutions plain{true};
-  // Name and places, without what differs: grid, body, and the workspace.
+  // The name and places, without the parts that differ: grid, body, and the workspace.
   runtime::Stream stream;
   const auto places = [&](Convolutions& by, const Product& product) {
     const ConvOperands operands{
@@ -368,7 +368,7 @@ TEST(CudnnConvolutions, TouchWhatPlainOnesDo) {
     line = line.substr(name, line.find(' ', name + 1) - name) + line.substr(first);
     return line.substr(0, line.find(" >3["));
   };
-  // Of the other epilogues no plan is built without a GPU.
+  // Without a GPU, no plan is built for the other epilogues.
   constexpr std::pair<ConvPass, Epilogue> products[]{{ConvPass::forward, Epilogue::none},
                                                      {ConvPass::forward, Epilogue::bias},
                                                      {ConvPass::forward, Epilogue::bias_relu},

@@ -1,4 +1,4 @@
-// The table of gpu_facts, of made-up times.
+// The table of gpu_facts, with made-up times.
 #include "gpu/plan_table.hpp"
 
 #include <fmt/format.h>
@@ -83,8 +83,9 @@ TEST(PlanTable, HasItsTitlesAboveTheirNumbers) {
   EXPECT_EQ(header.find("plan", header.find("split", titles)) - titles, row.find("eng62"));
 }
 
-// A row for each product that differs, and each of the step's counted once: 54 layers in three passes, but that nothing
-// learns from the first one's input. It is computed in squares of 2x2 pixels, as kernels of 4x4 squares of 16 channels.
+// A row for each different product, and each product of the step counted once: 54 layers in three passes, except that
+// no layer needs the gradient of the first one's input. The first is computed in squares of 2x2 pixels, by kernels of
+// 4x4 squares of 16 channels.
 TEST(PlanTable, CountsAllProductsOfResNet50) {
   const std::vector<RecipeModel> models = recipe_models();
   const auto model = std::ranges::find(models, std::string_view{"resnet50_synthetic"}, &RecipeModel::recipe);

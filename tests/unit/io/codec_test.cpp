@@ -71,7 +71,7 @@ TEST(Codec, TakesLevels) {
   }
 }
 
-// Damage may go unnoticed here (check sums are there to notice it), but must never reach beyond the chunk.
+// Damage may go unnoticed here (check sums detect it), but must never write beyond the chunk.
 TEST(Codec, SurvivesDamage) {
   const auto bytes = random_bytes(3000, 6);
   core::Random random{3};

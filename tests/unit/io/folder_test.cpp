@@ -25,7 +25,7 @@ TEST(Folder, ItsFilesAreReadByTheirNames) {
   expect_error([&] { static_cast<void>(opened.open("b")); }, ExitCode::usage, {folder / "b", "No such file"});
 }
 
-// A named pipe would be waited for.
+// Opening a named pipe would wait.
 TEST(Folder, OnlyRegularFilesAreOpened) {
   const TemporaryFolder folder;
   put(folder / "secret", "text");

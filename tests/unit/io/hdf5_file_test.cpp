@@ -20,7 +20,7 @@ void write_file(const std::string& path, std::size_t n = 30000) {
   file.close();
 }
 
-/// What the process prints on stderr meanwhile, by whatever library.
+/// What the process, including libraries, prints on stderr meanwhile.
 template <class F>
 std::string stderr_of(F&& f) {
   testing::internal::CaptureStderr();
@@ -107,7 +107,7 @@ TEST(Hdf5Errors, AFullDiskIsNoticedWhenClosing) {
   const TemporaryFolder folder;
   Hdf5File file = Hdf5File::create(folder / "f.h5");
   Hdf5Dataset dataset = file.create_dataset("x", DType::uint8, {1000}, 0, Filter::none);
-  dataset.write_all(std::vector<std::byte>(1000));  // small enough to be kept in memory until then
+  dataset.write_all(std::vector<std::byte>(1000));  // small enough to stay in memory until then
   const FullDisk full{100};
   EXPECT_EQ(stderr_of([&] {
               expect_error([&] { file.close(); }, ExitCode::system, {folder / "f.h5", "File too large"});
@@ -115,7 +115,7 @@ TEST(Hdf5Errors, AFullDiskIsNoticedWhenClosing) {
             "");
 }
 
-/// For a process of its own: what the library does at exit is part of it.
+/// Runs in a process of its own, because the library's work at exit is part of the test.
 [[noreturn]] void fill_the_disk_and_exit(const std::string& path) {
   {
     const FullDisk full{100};

@@ -89,7 +89,7 @@ TEST(Hdf5Foreign, ReadsChunksOfPartsOfRows) {
   expect_error([&] { static_cast<void>(dataset.extents()); }, ExitCode::usage, {folder / "f.h5", "x", "whole rows"});
 }
 
-// The chunks of the library, packed by our registered filters, are those of our own encoder, and the other way round.
+// Chunks that the library packs by our registered filters equal those of our own encoder, and vice versa.
 TEST(Hdf5Foreign, TheLibrarysChunksAreOurs) {
   const TemporaryFolder folder;
   Hdf5File::create(folder / "prepare.h5").close();  // registers the filters
@@ -182,7 +182,7 @@ TEST(Hdf5Foreign, NamesFiltersTheLibraryLacks) {
     const hid_t list = H5Pcreate(H5P_DATASET_CREATE);
     const hsize_t chunk = 2;
     H5Pset_chunk(list, 1, &chunk);
-    H5Pset_filter(list, 32000, H5Z_FLAG_OPTIONAL, 0, nullptr);  // LZF, of h5py
+    H5Pset_filter(list, 32000, H5Z_FLAG_OPTIONAL, 0, nullptr);  // LZF, from h5py
     add(file, "x", H5T_STD_I32LE, H5T_NATIVE_INT32, {4}, std::vector<std::int32_t>{1, 2, 3, 4}, list);
     H5Pclose(list);
   });

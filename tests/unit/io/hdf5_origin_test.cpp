@@ -1,4 +1,4 @@
-// Files that lead to others: what a program that reads another's input must not follow.
+// Files that lead to other files: what a program that reads foreign input must not follow.
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
@@ -14,7 +14,8 @@ namespace {
 
 using core::ExitCode;
 
-/// A folder with `f.h5`, which a test fills, and what it should not read: `secret`, and `other.h5` with a data set `x`.
+/// A folder with `f.h5`, which a test fills, and files that it must not read: `secret`, and `other.h5` with a data set
+/// `x`.
 class Hdf5Origin : public testing::Test {
  protected:
   Hdf5Origin() {
@@ -28,7 +29,7 @@ class Hdf5Origin : public testing::Test {
     ASSERT_GE(H5Fclose(file), 0);
   }
 
-  /// A data set of 16 bytes; written if it has a place in the file.
+  /// Adds a data set of 16 bytes; writes it if it has a place in the file.
   static void add_bytes(hid_t file, const char* name, hid_t list) {
     const hsize_t size = 16;
     const hid_t space = H5Screate_simple(1, &size, nullptr);
@@ -64,7 +65,7 @@ class Hdf5Origin : public testing::Test {
     return bytes;
   }
 
-  /// It is refused unless the caller says otherwise.
+  /// Expects that it is refused unless the caller allows it.
   void expect_refused(const std::string& name, const std::string& other, char content) const {
     expect_error([&] { static_cast<void>(read(name)); }, ExitCode::usage,
                  {name, folder_ / "f.h5", "another file, '" + other + "'", "fix: copy"});
@@ -99,7 +100,7 @@ TEST_F(Hdf5Origin, RefusesVirtualDataSetsOfOtherFiles) {
   expect_refused("x", "other.h5", 'x');
 }
 
-// The library opens sources by itself, and theirs.
+// The library itself opens sources, and their sources.
 TEST_F(Hdf5Origin, RefusesVirtualDataSetsOfWhatLiesElsewhere) {
   make("f.h5", [&](hid_t file) {
     add_external(file, "hidden", folder_ / "secret");

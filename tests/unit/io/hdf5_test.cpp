@@ -27,7 +27,7 @@ std::size_t bytes_of_row(const Shape& shape) {
   return bytes;
 }
 
-/// All chunks as they are stored, the last one padded.
+/// All chunks as stored, the last one padded.
 std::vector<std::vector<std::byte>> encode_chunks(const Shape& shape, const std::vector<std::byte>& data) {
   const std::size_t chunk_bytes = shape.chunk_rows * bytes_of_row(shape);
   std::vector<std::vector<std::byte>> chunks;

@@ -1,4 +1,4 @@
-// Files that claim what nobody has written, or that somebody still writes.
+// Files that claim values that were never written, or that are still being written.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <hdf5.h>
@@ -40,7 +40,8 @@ class Hdf5Written : public testing::Test {
   TemporaryFolder folder_;
 };
 
-/// A data set of bytes in chunks, of which those that begin at `written` are. `set` may change how it is made.
+/// Adds a data set of bytes in chunks; only chunks that begin at `written` are written. `set` may change its
+/// properties.
 void add_chunks(
     hid_t file, const std::vector<hsize_t>& sizes, const std::vector<hsize_t>& chunk,
     const std::vector<std::vector<hsize_t>>& written, const std::function<void(hid_t)>& set = [](hid_t) {}) {
@@ -93,7 +94,7 @@ TEST_F(Hdf5Written, CountsMissingChunksAndNamesTheFirstRow) {
             "2 of its 3 chunks were never written, the first of them at row 10: the fill value 7");
 }
 
-// What is read would be what was in memory before.
+// Reading would return undefined memory.
 TEST_F(Hdf5Written, TakesNoFillValueThatThereIsNot) {
   make([](hid_t file) {
     add_chunks(file, {30}, {10}, {{0}}, [](hid_t list) { H5Pset_fill_time(list, H5D_FILL_TIME_NEVER); });
@@ -115,7 +116,7 @@ void add_whole(hid_t file, const char* name, hsize_t n) {
   H5Sclose(space);
 }
 
-/// A data set of `n` bytes, all of them those of `source` in `file_name`.
+/// A data set of `n` bytes, all taken from `source` in `file_name`.
 void add_virtual(hid_t file, const char* name, hsize_t n, const char* file_name, const char* source) {
   const hid_t space = H5Screate_simple(1, &n, nullptr), list = H5Pcreate(H5P_DATASET_CREATE);
   EXPECT_GE(H5Pset_virtual(list, space, file_name, source, space), 0);
@@ -214,7 +215,7 @@ TEST_F(Hdf5Written, RefusesAFileThatSomebodyWrites) {
   EXPECT_NE(flock(late.get(), LOCK_EX | LOCK_NB), 0) << "a writer has to wait";
 }
 
-// A copy of a file that is open has what a killed writer leaves.
+// A copy of an open file has the mark that a killed writer leaves.
 TEST_F(Hdf5Written, SaysHowToTakeOffTheMarkOfAKilledWriter) {
   const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
   H5Pset_libver_bounds(access, H5F_LIBVER_LATEST, H5F_LIBVER_LATEST);

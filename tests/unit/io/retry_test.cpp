@@ -8,7 +8,7 @@
 namespace lockstep::io {
 namespace {
 
-/// Fails `n_failures` times with `error`, then gives 42.
+/// Fails `n_failures` times with `error`, then returns 42.
 struct Flaky {
   int n_failures;
   int error;

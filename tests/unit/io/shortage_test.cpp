@@ -26,7 +26,7 @@ TEST(Shortage, OfDescriptorsIsOfTheSystem) {
   expect_error([&] { core::write_whole(folder / "f.h5", {}); }, ExitCode::system, words);
 }
 
-// Hdf5File::open looks at the file first, and then the library opens it.
+// Hdf5File::open first examines the file, and then the library opens it.
 TEST(Shortage, OfDescriptorsIsNoDamageOfAnHdf5File) {
   if (is_sanitized) GTEST_SKIP() << "the sanitizer needs descriptors";
   const TemporaryFolder folder;

@@ -1,6 +1,5 @@
-// What tests of files need: a folder of their own, a disk that is full, too few descriptors, a user who may
-// do little.
-// Invariant: each undoes what it did when it ends.
+// Tools for tests of files: a folder of their own, a full disk, too few descriptors, a user without permissions.
+// Invariant: each undoes its effect when it ends.
 // Used by the tests of io/, and by those of whole commands.
 #pragma once
 
@@ -46,7 +45,7 @@ class TemporaryFolder {
   std::string path_;
 };
 
-/// No file may grow beyond `bytes`: writing more fails as it does on a full disk.
+/// Lets no file grow beyond `bytes`: writing more fails as on a full disk.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) : handler_{std::signal(SIGXFSZ, SIG_IGN)} {
@@ -66,7 +65,7 @@ class FullDisk {
   void (*handler_)(int);
 };
 
-/// No file can be opened but `n` more.
+/// Lets only `n` more files be opened.
 class FewDescriptors {
  public:
   explicit FewDescriptors(rlim_t n) {
@@ -84,7 +83,7 @@ class FewDescriptors {
   rlimit before_{};
 };
 
-/// Somebody who may do nothing in the folder. (Root may do everything, so root becomes somebody else meanwhile.)
+/// A user without permissions in the folder. (Root may do everything, so root becomes another user meanwhile.)
 class LockedOut {
  public:
   explicit LockedOut(const TemporaryFolder& folder) : path_{folder.path()}, before_{geteuid()} {
@@ -101,7 +100,7 @@ class LockedOut {
   uid_t before_;
 };
 
-/// As a new file: one that is cut and written again waits for the disk.
+/// Writes a new file, because truncating and rewriting one waits for the disk.
 inline void put(const std::string& path, const std::string& text) {
   std::filesystem::remove(path);
   std::ofstream{path, std::ios::binary} << text;
@@ -114,7 +113,8 @@ inline std::string get(const std::string& path) {
 
 inline std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span{text}); }
 
-/// Of `n_values` different values; the same for the same numbers. (Knuth's MMIX generator: cheap in debug builds.)
+/// Bytes with `n_values` different values; the same for the same arguments. (Knuth's MMIX generator: fast in debug
+/// builds.)
 inline std::vector<std::byte> random_bytes(std::size_t n, std::uint64_t n_values = 5) {
   std::uint64_t state = n;
   std::vector<std::byte> bytes(n);
@@ -125,7 +125,7 @@ inline std::vector<std::byte> random_bytes(std::size_t n, std::uint64_t n_values
   return bytes;
 }
 
-/// Expects `f` to throw a core::Error with this code whose message holds all of `words`.
+/// Expects `f` to throw a core::Error with this code whose message contains all of `words`.
 template <class F>
 void expect_error(F&& f, core::ExitCode code, const std::vector<std::string>& words) {
   try {

@@ -14,13 +14,13 @@ namespace {
 struct Size {
   std::size_t n_rows, rows_of_group, n_channels, n_logical;
 };
-// One row more than groups hold, several tiles, no even number of packs, many parts.
+// One row more than groups hold, several tiles, an odd number of packs, many parts.
 const std::vector<Size> batch_norm_sizes{{7, 7, 8, 3},       {37, 12, 24, 24},    {300, 150, 64, 61},
                                          {41, 20, 264, 260}, {10, 5, 2048, 2047}, {5000, 4096, 16, 16}};
 
 constexpr double eps = 1e-5;
 
-/// All arrays of a layer, and what is right in double.
+/// All arrays of a layer, and the expected results in double.
 template <class T>
 struct Layer {
   explicit Layer(const Size& of, float mean_of_x = 0.5F, float deviation_of_x = 2)
@@ -51,7 +51,7 @@ struct Layer {
   }
   [[nodiscard]] std::size_t n_statistics() const { return rows.n_groups() * rows.n_channels(); }
   [[nodiscard]] std::size_t group_of(std::size_t i) const { return i / rows.n_channels() / size.rows_of_group; }
-  /// Of element i.
+  /// The index of the statistics of element i.
   [[nodiscard]] std::size_t statistic(std::size_t i) const {
     return group_of(i) * rows.n_channels() + i % rows.n_channels();
   }
@@ -126,7 +126,7 @@ TYPED_TEST(BatchNormKernels, TakesStatisticsAndNormalizesByGroups) {
 }
 
 TEST(BatchNormInFloats, VariancesAreGoodFarFromZero) {
-  // Neighbours of 1e4 are 0.001 apart; of sums of squares nothing would be left.
+  // Neighbours of 1e4 are 0.001 apart; sums of squares would lose everything.
   Layer<float> layer{{3000, 1500, 16, 16}, 1e4F, 0.1F};
   for (std::size_t c = 0; c < 16; c += 2) layer.x[c] = -3e4F;  // an outlier, and the first value
   const Layer<float> fresh{{3000, 1500, 16, 16}, 1e4F, 0.1F};
@@ -204,7 +204,7 @@ TEST(BatchNormInFloats, NormalizeByRunningStatisticsInEvaluation) {
   }
 }
 
-/// Gradients of a layer with everything, or without.
+/// Gradients of a layer with all options, or none.
 template <class T>
 struct Backward {
   Backward(Layer<T>& of, bool has_skip, bool has_mask, bool has_residual)
@@ -233,7 +233,7 @@ struct Backward {
     run(NormalizeBackward<T>{layer.rows.spread(), layer.x.data(), again, layer.mean.data(), layer.inverse.data(),
                              offset.data(), slope.data(), layer.weight.data(), out.data()});
   }
-  /// What reaches element i before ReLU.
+  /// The gradient of element i before ReLU.
   [[nodiscard]] double right(std::size_t i) const {
     if (passed.mask != nullptr && (layer.mask[i / 8] >> i % 8 & 1) == 0) return 0;
     return number(gradient[i]) + (passed.skip == nullptr ? 0 : number(skip[i]));

@@ -1,4 +1,4 @@
-// Dropout's kernel has the masks of the host's loops, which this file contains for that.
+// Dropout's kernel has the masks of the host's loops, which this file includes for that.
 #include <gtest/gtest.h>
 
 #include "nn/cuda/kernels/dropout.hpp"

@@ -106,7 +106,7 @@ TYPED_TEST(ElementKernels, SumsOverRows) {
 
 TYPED_TEST(ElementKernels, FeaturesSideBySideAndApart) {
   using T = TypeParam;
-  // Parts of 8 and 16 columns in packs; parts of 3 and 18 columns one by one, with padding behind them.
+  // Parts of 8 and 16 columns in packs; parts of 3 and 18 columns one by one, with padding after them.
   for (const auto& [first, second] : {std::pair<std::size_t, std::size_t>{8, 16}, {3, 18}}) {
     const auto a = random_rows<T>(11, (first + 7) / 8 * 8, first, 1), b = random_rows<T>(11, 24, second, 2);
     const std::size_t a_width = a.size() / 11;

@@ -1,4 +1,4 @@
-// What networks begin with: images looked up, and rows of tables with their gradients.
+// The first layers of networks: images converted by tables, and rows of tables with their gradients.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ TYPED_TEST(InputKernels, ImagesAreCroppedFlippedAndLookedUp) {
   std::mt19937 random{1};
   for (const int n_channels : {1, 3, 4}) {
     const int height = 9, width = 7, out_height = 6, out_width = 8;
-    // Within, beyond each edge, and not at all.
+    // Inside, beyond each edge, and completely outside.
     const Vector<ImageView> views{{0, 0, 0}, {-2, -3, 1}, {5, 2, 0}, {1, 4, 1}, {20, 0, 0}};
     const auto channels = static_cast<std::size_t>(n_channels);
     Vector<std::uint8_t> pixels(views.size() * static_cast<std::size_t>(height * width) * channels);
@@ -55,8 +55,8 @@ TYPED_TEST(InputKernels, ImagesAreCroppedFlippedAndLookedUp) {
   }
 }
 
-/// What `augment` makes of samples of uint8, one after another, brought to a network's layout: of the floats that a
-/// loader makes, and of the pixels that it leaves to the kernel. Returns how many bytes differ.
+/// Converts samples of uint8 by `augment`, and brings them to a network's layout: from the floats that a loader makes,
+/// and from the pixels that it leaves to the kernel. Returns the number of bytes that differ.
 template <class T>
 std::string difference_of_paths(const data::Augment& augment, const Vector<std::uint8_t>& samples, std::uint64_t height,
                                 std::uint64_t width, std::size_t n_samples) {
@@ -116,7 +116,7 @@ TYPED_TEST(InputKernels, PixelsBecomeTheBitsThatALoaderMakes) {
 TYPED_TEST(InputKernels, RowsAreGatheredByIds) {
   using T = TypeParam;
   const auto table = random_values<float>(10 * 16, 1);
-  const Vector<std::int64_t> ids{0, 3, 0, 9, 0, 3, 0, 10, 0, -1};  // of the second column
+  const Vector<std::int64_t> ids{0, 3, 0, 9, 0, 3, 0, 10, 0, -1};  // for the second column
   Vector<T> out(5 * 16, round_to<T>(9));
   test::Reachable<std::uint32_t> has_bad_id;
   for (const std::size_t n : {std::size_t{3}, std::size_t{5}}) {
@@ -138,7 +138,7 @@ TYPED_TEST(InputKernels, GradientsOfRowsAreAddedInTheOrderOfSamples) {
   std::mt19937 random{1};
   Vector<std::uint64_t> ids(n);
   for (auto& id : ids) id = random() % 3 == 0 ? 7 : random() % (n_rows - 1);  // the last row has none
-  ids[13] = n_rows;                                                           // no row
+  ids[13] = n_rows;                                                           // out of range
   Vector<std::uint32_t> samples(n);
   std::iota(samples.begin(), samples.end(), 0U);
   std::ranges::stable_sort(samples, {}, [&](std::uint32_t sample) { return ids[sample]; });

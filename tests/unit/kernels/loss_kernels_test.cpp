@@ -1,4 +1,4 @@
-// Losses against sums in double; of gradients the scale, the padding, and what labels out of range do.
+// Losses against sums in double; for gradients the scale, the padding, and the effect of labels out of range.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -49,13 +49,13 @@ class LossKernels : public ::testing::Test {
             numbers.get(), loss_scale.get(), losses.data(), has_bad_label.get()};
   }
   const T* row(std::size_t i) const { return x.data() + i * row_elements; }
-  /// Every number of the gradient is near that of `right`(row, class); padding is 0.
+  /// Expects every number of the gradient near `right`(row, class); padding is 0.
   template <class F>
   void expect_gradient(const F& right) const {
     for (std::size_t i = 0; i < n_rows; ++i) {
       for (std::size_t c = 0; c < row_elements; ++c) {
         const double value = number(gradient[i * row_elements + c]), wanted = c < n_outputs ? right(i, c) * factor : 0;
-        // float16's smallest numbers are further apart than its rounding says.
+        // float16's smallest numbers are further apart than its rounding implies.
         ASSERT_NEAR(value, wanted, std::abs(wanted) * (rounding<T>() + 1e-6) + (sizeof(T) == 2 ? 6e-8 : 1e-7) * factor);
       }
     }
@@ -81,7 +81,7 @@ TYPED_TEST(LossKernels, CrossEntropyOfSoftmax) {
         expect_same_in_all_orders([&](Runner run) {
           run(SoftmaxCrossEntropy<TypeParam>{this->rows(), this->labels.data(), smoothing, most_scratch});
           Bytes all = bytes_of(this->gradient);
-          for (const SampleLoss& one : this->losses) {  // without the loss, as logarithms of libraries differ
+          for (const SampleLoss& one : this->losses) {  // without the loss, because logarithms of libraries differ
             const Bytes more = bytes_of(std::vector{one.is_top1, one.is_top5});
             all.insert(all.end(), more.begin(), more.end());
           }
@@ -127,9 +127,9 @@ TYPED_TEST(LossKernels, ReadsLogitsBeforeItWritesGradientsInTheirPlace) {
 TYPED_TEST(LossKernels, RanksLabelsAsTheHostDoes) {
   this->fill(4, 6);
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const Vector<Vector<float>> rows{{2, 2, 1, 0, 0, 0},     // label 1: of equal outputs the first is larger
+  const Vector<Vector<float>> rows{{2, 2, 1, 0, 0, 0},     // label 1: the first of equal outputs ranks first
                                    {5, 4, 3, 2, 1, 0},     // label 5: one too far
-                                   {nan, 4, 3, 2, 1, 0},   // label 1: what is no number counts as larger
+                                   {nan, 4, 3, 2, 1, 0},   // label 1: NaN ranks first
                                    {0, nan, 3, 2, 1, 0}};  // label 1: no number itself
   for (std::size_t i = 0; i < 4; ++i)
     for (std::size_t c = 0; c < 6; ++c) this->x[i * 8 + c] = round_to<TypeParam>(rows[i][c]);

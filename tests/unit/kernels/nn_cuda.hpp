@@ -1,4 +1,4 @@
-// What tests of networks' kernels have in common: numbers to compute with, and runs in several orders of threads.
+// Shared by tests of networks' kernels: numbers to compute with, and runs in several orders of threads.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ using core::float16;
 using runtime::kernel::ThreadOrder;
 using test::Vector;
 
-/// Of kernels' bodies, as a stream does it or with threads in a certain order.
+/// Runs kernels' bodies, by a stream or with threads in a certain order.
 class Runner {
  public:
   Runner() = default;
@@ -59,7 +59,7 @@ Bytes bytes_of(const Vectors&... vectors) {
   return all;
 }
 
-/// How many bytes differ, in words; empty if none does.
+/// The number of bytes that differ, in words; empty if none does.
 inline std::string difference(const Bytes& found, const Bytes& wanted) {
   if (found == wanted) return {};
   std::size_t n = 0;
@@ -67,7 +67,7 @@ inline std::string difference(const Bytes& found, const Bytes& wanted) {
   return fmt::format("{} of {} bytes differ from the host's {}", n, found.size(), wanted.size());
 }
 
-/// Expects the same bytes of f(run) in all orders. What f leaves behind is that of a stream.
+/// Expects the same bytes from f(run) in all orders. The effect of f that remains is that of a stream.
 template <class F>
 void expect_same_in_all_orders(const F& f) {
   const Bytes first = f(Runner{ThreadOrder::ascending});
@@ -87,7 +87,7 @@ Vector<T> random_values(std::size_t n, unsigned seed, float mean = 0, float devi
   return values;
 }
 
-/// Rows of channels, those from n_logical on 0.
+/// Rows of channels; those from n_logical on are 0.
 template <class T>
 Vector<T> random_rows(std::size_t n_rows, std::size_t n_channels, std::size_t n_logical, unsigned seed, float mean = 0,
                       float deviation = 1) {
@@ -102,7 +102,7 @@ double number(T value) {
   return static_cast<double>(to_float(value));
 }
 
-/// Half the distance of neighbours relative to a number.
+/// Half the relative distance of neighbouring numbers.
 template <class T>
 constexpr double rounding() {
   if (std::is_same_v<T, bfloat16>) return 0x1p-8;

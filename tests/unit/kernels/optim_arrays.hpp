@@ -1,5 +1,5 @@
 // Arrays of the device for tests of optimizers' kernels, and values to fill them with.
-// Invariant: copies go by pinned memory that lives as long as the array; read() waits for the stream.
+// Invariant: copies use pinned memory that lives as long as the array; read() waits for the stream.
 // Used by the tests of optim/cuda.
 #pragma once
 
@@ -57,7 +57,7 @@ template <class T>
   return result;
 }
 
-/// In [-0.5, 0.5), multiples of 2^-24.
+/// Values in [-0.5, 0.5), multiples of 2^-24.
 class Values {
  public:
   explicit Values(std::uint32_t seed) : state_{seed} {}

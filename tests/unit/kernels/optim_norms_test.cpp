@@ -16,7 +16,7 @@ using runtime::kernel::ThreadOrder;
 
 constexpr std::array all_orders{ThreadOrder::ascending, ThreadOrder::descending, ThreadOrder::shuffled};
 
-/// A small tensor, one of more than two pieces with a short end, one of none, and the smallest, with gaps between.
+/// A small tensor, one of more than two pieces with a short end, an empty one, and the smallest, with gaps between.
 const std::vector<Segment> summed_segments{
     {{16, 48}, true}, {{80, 20'016}, false}, {{20'112, 0}, true}, {{20'112, 16}, true}};
 constexpr std::size_t n_summed = 20'144;
@@ -53,7 +53,7 @@ void expect_sums(float times) {
   const Summed first = sum_on_device(values, ThreadOrder::ascending);
   for (std::size_t i = 0; i < summed_segments.size(); ++i) {
     const auto expected = static_cast<double>(sum_plainly(widened(values), summed_segments[i].slice));
-    // n additions of positive numbers, each rounded by half a unit of double at most, n < 2^7 in any chain.
+    // n additions of positive numbers, each rounded by at most half a unit of double, n < 2^7 in any chain.
     EXPECT_NEAR(first.totals[i], expected, expected * 0x1p-46) << i;
   }
   for (const ThreadOrder order : all_orders) {
@@ -80,7 +80,7 @@ TEST(SquaredNorms, AreNotFiniteWhereAnElementIsNot) {
     for (const std::size_t at : {std::size_t{80}, std::size_t{20'095}, std::size_t{9999}}) {
       std::vector<float> values = Values{5}.take(n_summed);
       values[at] = bad;
-      values[70] = bad;  // in a gap: of no range
+      values[70] = bad;  // in a gap, so in no range
       for (const bool is_finite :
            {sum_on_device(values, ThreadOrder::shuffled).totals[1] < HUGE_VAL,
             sum_on_device(rounded<core::float16>(values), ThreadOrder::shuffled).totals[1] < HUGE_VAL,
@@ -118,7 +118,7 @@ void expect_cast(const std::vector<float>& values) {
 
 TEST(Cast, RoundsOnceToEven) {
   std::vector<float> values = Values{7}.take(4992);
-  // Halfway cases, the largest numbers, subnormal numbers and what is no number.
+  // Halfway cases, the largest numbers, subnormal numbers, infinity and NaN.
   for (const float value : {1.00390625F, 1.01171875F, 65519.0F, 65520.0F, 3.4e38F, 6e-8F, 3e-8F, 1e-40F, -0.0F,
                             std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), 0.1F,
                             1.0004883F, 1.0014648F, -65504.0F, 2.0F})

@@ -1,4 +1,4 @@
-// What a device decides about a step by itself: whether it is done, by which factor, and with which numbers.
+// A device's own decisions about a step: whether it is done, with which factor and numbers.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -57,7 +57,7 @@ class Device {
   Preparation of_{};
 };
 
-/// As torch.cuda.amp.GradScaler.update() does it, in words of its own.
+/// The rule of torch.cuda.amp.GradScaler.update(), written independently.
 class PlainScaler {
  public:
   explicit PlainScaler(const LossScaling& scaling) : of_{scaling}, scale_{scaling.initial} {}
@@ -129,7 +129,7 @@ TEST(LossScaling, SkipsWhatAFloatCannotHoldOnceUnscaled) {
   EXPECT_EQ(device.prepare({}, {1e66, 0, 0}).skips, 1U);
 }
 
-// Without a scale that finds itself nothing is done any more, as on the host.
+// Without dynamic scaling, no step is done any more, as on the host.
 TEST(LossScaling, IsOffUnlessAskedFor) {
   Device<AdamNumbers> device{adam_spec, {}, 1};
   for (const double square : {nan, 1.0}) {
@@ -199,7 +199,7 @@ TEST(Adapt, GivesTensorsTheirRates) {
   lamb.prepare({.learning_rate = 0.3}, {});
   EXPECT_EQ(lamb.adapt({36, 36, 36}, {4, 4, 0})[0].rate, static_cast<float>(0.3 * 3));
   lamb.prepare({.learning_rate = 0.3}, {nan, 0, 0});
-  EXPECT_EQ(lamb.adapt({100, 36, 36}, {4, 4, 0})[0].rate, static_cast<float>(0.3 * 3));  // skipped: as it was
+  EXPECT_EQ(lamb.adapt({100, 36, 36}, {4, 4, 0})[0].rate, static_cast<float>(0.3 * 3));  // skipped: unchanged
 }
 
 }  // namespace

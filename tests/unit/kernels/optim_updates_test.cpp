@@ -18,7 +18,7 @@ using core::bfloat16;
 using core::float16;
 using runtime::kernel::ThreadOrder;
 
-/// With gaps that no step may touch, a range of more than a piece with a short end, and the smallest there is.
+/// With gaps that no step may touch, a range of more than a piece with a short end, and the smallest range.
 const std::vector<Segment> segments{{{16, 48}, true}, {{64, 16}, false}, {{96, 8992}, true}};
 constexpr std::size_t n_elements = 9120;
 constexpr double max_norm = 2;
@@ -70,12 +70,12 @@ class Part {
   std::vector<float> parameters() { return parameters_.read(stream_); }
   std::vector<float> state(std::size_t k) { return states_[k].read(stream_); }
   std::vector<double> parameter_squares() { return parameter_squares_.read(stream_); }
-  /// lars: of the gradient, lamb: of the update.
+  /// lars: of the gradient; lamb: of the update.
   std::vector<double> update_squares() {
     return spec_.kind == OptimizerKind::lars ? squares_.read(stream_) : update_squares_.read(stream_);
   }
   std::vector<C> copy() { return copy_.read(stream_); }
-  /// All that a step which is not skipped writes, but for sums of squares before prepare() and lars.
+  /// Everything that a step writes unless it is skipped, except sums of squares before prepare() and lars.
   std::string bytes() {
     const bool is_lars = spec_.kind == OptimizerKind::lars;
     return parameters_.bytes(stream_) + states_[0].bytes(stream_) + states_[1].bytes(stream_) + copy_.bytes(stream_) +
@@ -129,8 +129,8 @@ class Part {
   std::vector<std::string> lines_{};
 };
 
-/// The host's step for the same gradient. Norms of tensors are the device's, which are added up in another order; they
-/// must be the host's but for that.
+/// The host's step for the same gradient. It uses the device's norms of tensors, which are added in another order;
+/// apart from that they must equal the host's.
 template <class Device>
 void step_host(Optimizer& host, double lr, float factor, const std::vector<float>& gradient,
                std::vector<float>& parameters, Device& device, bool is_lars) {
@@ -141,7 +141,7 @@ void step_host(Optimizer& host, double lr, float factor, const std::vector<float
     const double of_parameter = device.parameter_squares()[i];
     const double of_update = device.update_squares()[i] * scale;
     EXPECT_NEAR(norms[2 * i], of_parameter, of_parameter * 1e-12);
-    EXPECT_NEAR(norms[2 * i + 1], of_update, of_update * 1e-6);  // the host's are of scaled gradients, each rounded
+    EXPECT_NEAR(norms[2 * i + 1], of_update, of_update * 1e-6);  // the host's are from scaled gradients, each rounded
     norms[2 * i] = of_parameter;
     norms[2 * i + 1] = of_update;
   }

@@ -13,8 +13,8 @@ PoolSizes pool_sizes(std::size_t n, int height, int width, std::size_t channels,
   const auto out = [&](int size) { return (size + 2 * padding - kernel) / stride + 1; };
   return {n, height, width, channels, kernel, stride, padding, out(height), out(width)};
 }
-// ResNet's, which halves images of an even size; one without overlap that is cut off at the far edges, one whose
-// windows leave gaps, the largest.
+// ResNet's, which halves images of an even size; one without overlap that is cut off at the far edges; one whose
+// windows leave gaps; the largest.
 const std::vector<PoolSizes> all_sizes{pool_sizes(2, 14, 11, 16, 3, 2, 1), pool_sizes(2, 14, 12, 16, 3, 2, 1),
                                        pool_sizes(1, 2, 2, 8, 3, 2, 1),    pool_sizes(3, 7, 5, 8, 2, 2, 0),
                                        pool_sizes(1, 9, 9, 24, 2, 3, 0),   pool_sizes(1, 13, 12, 8, 11, 1, 5)};
@@ -93,7 +93,7 @@ TYPED_TEST(PoolKernels, AveragesAndTheirGradients) {
       const std::size_t image = i / channels, c = i % channels;
       double sum = 0;
       for (std::size_t p = 0; p < n_positions; ++p) sum += number(x[(image * n_positions + p) * channels + c]);
-      // The bits of the host: its sum is one of doubles, too.
+      // The host's bits, because its sums are doubles, too.
       const float factor = 1.0F / static_cast<float>(n_positions);
       EXPECT_EQ(number(out[i]), number(round_to<TypeParam>(static_cast<float>(sum) * factor)));
       for (std::size_t p = 0; p < n_positions; ++p)

@@ -1,4 +1,4 @@
-// The recorder notices what would go wrong on a GPU, and lets it go wrong.
+// The recorder detects what would go wrong on a GPU, and makes it go wrong.
 #include "support/recorder.hpp"
 
 #include <gtest/gtest.h>
@@ -269,7 +269,7 @@ TEST_F(RecorderTest, GivesTheSameLinesForTheSameStep) {
 }
 
 #if __has_builtin(__builtin_clear_padding)
-// What lies between the members of a body is no part of it.
+// Padding between the members of a body does not count.
 TEST_F(RecorderTest, GivesTheSameLinesWhateverLiesInThePadding) {
   struct Padded {
     std::size_t n;

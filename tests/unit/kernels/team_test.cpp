@@ -1,4 +1,4 @@
-// What kernel bodies stand on: phases, sums over threads, scratch memory, packs.
+// What kernel bodies rely on: phases, sums over threads, scratch memory, packs.
 #include "runtime/kernel/team.hpp"
 
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 namespace lockstep::runtime::kernel {
 namespace {
 
-/// Reverses each block's part of an array through scratch memory, with a barrier between writing and reading or
-/// without.
+/// Reverses each block's part of an array through scratch memory, with or without a barrier between writing and
+/// reading.
 struct Reverse {
   static constexpr int max_threads = 64;
   float* values;
@@ -72,7 +72,7 @@ TEST(HostTeam, ShufflesEachPhaseAnew) {
 TEST(HostTeam, AddsUpInTheOrderOfAGpu) {
   const HostTeam team{{.n_blocks = 1, .n_threads = 64}, 0, ThreadOrder::ascending};
   auto values = team.per_thread(0.0F);
-  // Thread 0 meets 16 first, then what 8 and 24 have become, ...: the large pair vanishes before a small number comes.
+  // Thread 0 adds 16 first, then the sum of 8 and 24, ...: the large pair cancels before a small number is added.
   values[0] = 1e8F;
   values[16] = -1e8F;
   values[1] = 1;

@@ -10,7 +10,7 @@ namespace {
 
 const runtime::Communicator& world() { return support::session().world(); }
 
-/// A step of which `seconds` belong to forward.
+/// A step with `seconds` of forward.
 PhaseTimes step(double seconds) {
   PhaseTimes times;
   times[Phase::forward] = seconds;

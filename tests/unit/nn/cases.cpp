@@ -122,7 +122,7 @@ Case max_pool_overlapping() {
   return make_case("max_pool_overlapping", net, 3, Loss::mse);
 }
 
-// Of several greatest elements, the gradient is the first one's.
+// Among several greatest elements, the first gets the gradient.
 Case max_pool_ties() {
   Network net;
   const Value x = net.max_pool(net.input({2, 7, 7}), {.kernel = 3, .stride = 2, .padding = 1});

@@ -1,5 +1,5 @@
-// What tests of backends have in common where they compare one with the reference.
-// Invariant: parameters and samples are rounded for both to what the backend computes with.
+// Shared by tests that compare a backend with the reference.
+// Invariant: parameters and samples are rounded for both to the backend's type.
 // Used by the tests of nn/host and nn/cuda.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace lockstep::nn {
 
 [[nodiscard]] std::vector<float> to_precision(const std::vector<double>& exact, Precision precision);
 
-/// As documented of nn/host's MaskKey: word e % 4 of counter e / 4, by node, sample and a key of seed and epoch.
+/// The rule documented for nn/host's MaskKey: word e % 4 of counter e / 4, by node, sample and a key of seed and epoch.
 [[nodiscard]] bool keeps(std::uint64_t seed, std::uint64_t epoch, int node, std::uint64_t id, std::uint64_t element,
                          double probability);
 
@@ -26,7 +26,7 @@ double relative_error(const A& a, const B& b) {
   double error = 0, magnitude = 1e-3;
   for (std::size_t i = 0; i < b.size(); ++i) {
     const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
-    // A NaN must not pass for small, nor give way to what comes after it.
+    // A NaN must not count as small, nor be replaced by later values.
     if (!std::isnan(error) && !(difference > -error && difference < error))
       error = difference < 0 ? -difference : difference;
     magnitude = std::max(magnitude, std::abs(static_cast<double>(b[i])));

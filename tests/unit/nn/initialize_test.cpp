@@ -45,7 +45,7 @@ TEST(Initialize, ZerosAndOnes) {
   EXPECT_EQ(initialized(parameter_of(Init::ones, 5, 1)), std::vector<float>(5, 1));
 }
 
-// Of a uniform distribution in +-b: variance b^2 / 3, kurtosis 9 / 5. Tolerances are 5 standard errors.
+// A uniform distribution in +-b has variance b^2 / 3 and kurtosis 9 / 5. Tolerances are 5 standard errors.
 TEST(Initialize, UniformFanInIsPyTorchsKaimingUniformOfSquareRootFive) {
   const auto values = initialized(parameter_of(Init::uniform_fan_in, n_many, 25));
   const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
@@ -60,7 +60,7 @@ TEST(Initialize, UniformFanInIsPyTorchsKaimingUniformOfSquareRootFive) {
   EXPECT_NEAR(moments.kurtosis, 1.8, 0.01);
 }
 
-// Of a normal distribution: kurtosis 3.
+// A normal distribution has kurtosis 3.
 TEST(Initialize, NormalsHaveTheirVariance) {
   for (const auto& [init, fan, variance] :
        {std::tuple{Init::normal, 9, 1.0}, std::tuple{Init::kaiming_normal_fan_out, 50, 0.04}}) {
@@ -94,7 +94,7 @@ TEST(Initialize, NeighboursAreNotCorrelated) {
   }
 }
 
-// An element depends on its own place only: a longer parameter begins with the shorter one.
+// An element depends only on its own place: a longer parameter begins with the shorter one.
 TEST(Initialize, ElementsDependOnSeedNameAndPlaceOnly) {
   for (const Init init : {Init::normal, Init::uniform_fan_in}) {
     const auto values = initialized(parameter_of(init, 103, 10));
@@ -108,7 +108,7 @@ TEST(Initialize, ElementsDependOnSeedNameAndPlaceOnly) {
   }
 }
 
-// A change of these changes the first weights of every run. Normal ones hang on the C library's sine and logarithm.
+// A change of these changes the first weights of every run. Normal ones depend on the C library's sine and logarithm.
 TEST(Initialize, ValuesStayWhatTheyAre) {
   EXPECT_EQ(initialized(parameter_of(Init::uniform_fan_in, 6, 16)),
             (std::vector<float>{0x1.993068p-4f, 0x1.70e4ep-3f, 0x1.827p-6f, 0x1.a1acc8p-4f, 0x1.27af08p-4f,

@@ -24,7 +24,7 @@ std::ostream& operator<<(std::ostream& stream, const Named& named) {
   return stream << named.name << ' ' << to_string(named.shape);
 }
 
-/// What golden/make_golden.py found in the model of PyTorch or torchvision.
+/// Facts that golden/make_golden.py has found in the model of PyTorch or torchvision.
 std::vector<Named> parameters_in_torch(const std::string& wanted) {
   std::ifstream file{std::filesystem::path{__FILE__}.parent_path() / "golden" / "parameters.txt"};
   std::vector<Named> parameters;

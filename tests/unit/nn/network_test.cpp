@@ -11,7 +11,7 @@
 namespace lockstep::nn {
 namespace {
 
-/// What a refusal says; fails the test if there is none.
+/// The message of a refusal; fails the test if there is none.
 core::Problem problem_of(const std::function<void()>& step) {
   const auto error = core::complaint_of(step);
   if (!error) {

@@ -1,4 +1,4 @@
-// A network run forward and backward in double precision by the plainest loops: what an executor has to compute.
+// A network run forward and backward in double precision by the plainest loops: the expected results of an executor.
 // Invariant: values and gradients are in PyTorch's order of elements, samples one after the other; nothing is reused.
 // Used by the tests of nn and of its backends.
 #pragma once
@@ -16,7 +16,7 @@ namespace lockstep::nn {
 struct ReferenceBatch {
   std::uint64_t n = 0;
   std::vector<double> x{};              ///< {n, ...shape of the input}
-  std::vector<std::int64_t> ids{};      ///< {n, columns}, of a network that begins with ids
+  std::vector<std::int64_t> ids{};      ///< {n, columns}, for a network that begins with ids
   std::vector<std::int64_t> classes{};  ///< {n}, for cross_entropy and nll
   std::vector<double> targets{};        ///< {n, outputs}, for mse
 };
@@ -26,7 +26,7 @@ struct ReferenceOptions {
   double label_smoothing = 0;
   std::uint64_t bn_group = 0;  ///< as in ExecutorOptions; the last group of a call may be smaller
   bool is_training = true;
-  /// Whether dropout keeps element `element` of the batch's sample `sample`. Unset: it keeps all, scaled all the same.
+  /// Whether dropout keeps element `element` of the batch's sample `sample`. Unset: keeps all, but still scales.
   std::function<bool(int node, std::uint64_t sample, std::uint64_t element)> keeps{};
 };
 
@@ -41,19 +41,18 @@ class Reference {
   [[nodiscard]] std::vector<double>& parameter(std::size_t i) { return parameters_.at(i); }
   [[nodiscard]] std::vector<double>& statistic(std::size_t i) { return statistics_.at(i); }
 
-  /// Cross-entropy is that of the softmax, labels smoothed as PyTorch does; nll is minus the class's output, mse the
-  /// mean over a sample's outputs.
-  /// Training also moves the running statistics, once a call, as nn::BatchNorm says.
+  /// Cross-entropy includes the softmax, with labels smoothed as in PyTorch; nll is minus the class's output, mse the
+  /// mean over a sample's outputs. Training also moves the running statistics, once per call, as in nn::BatchNorm.
   LossSums forward(const ReferenceBatch& batch, const ReferenceOptions& options);
 
-  /// Gradients of `scale` times the summed loss of the last forward().
+  /// Computes gradients of `scale` times the summed loss of the last forward().
   void backward(double scale);
 
-  /// Of parameter `i`, after backward().
+  /// The gradient of parameter `i`, after backward().
   [[nodiscard]] const std::vector<double>& gradient(std::size_t i) const { return gradients_.at(i); }
-  /// What node `i` computed in forward(), {n, ...output}.
+  /// The result of node `i` in forward(), {n, ...output}.
   [[nodiscard]] const std::vector<double>& value(std::size_t i) const { return values_.at(i); }
-  /// With respect to what node `i` computed, after backward().
+  /// The gradient with respect to the result of node `i`, after backward().
   [[nodiscard]] const std::vector<double>& value_gradient(std::size_t i) const { return value_gradients_.at(i); }
 
  private:

@@ -17,7 +17,7 @@ struct Window {
   std::uint64_t padding;
 };
 
-/// The outputs, [first, second), for which element `k` of the window lies on one of `n_in` pixels.
+/// The outputs, [first, second), for which element `k` of the window is on one of `n_in` pixels.
 std::pair<std::uint64_t, std::uint64_t> inside(const Window& window, std::uint64_t k, std::uint64_t n_in,
                                                std::uint64_t n_out) {
   const auto divide_up = [&](std::uint64_t n) { return (n + window.stride - 1) / window.stride; };
@@ -44,7 +44,7 @@ void slide(const Shape& in, const Shape& out, const Window& window, F&& f) {
 
 std::uint64_t n_pixels(const Shape& image) { return image[1] * image[2]; }
 
-/// dy, or what is left of it behind a ReLU.
+/// dy, or its remainder before a ReLU.
 Tensor behind_relu(const NodePass& pass, bool has_relu) {
   Tensor dy = *pass.dy;
   if (has_relu)
@@ -165,7 +165,7 @@ Moments moments_of(const Tensor& x, const Group& group) {
   return moments;
 }
 
-/// Of one value, the unbiased variance is taken to be the biased one, 0.
+/// The unbiased variance of one value counts as 0, the biased one.
 double unbiased(const Moments& moments, const Group& group) {
   return group.n() > 1 ? moments.variance * group.n() / (group.n() - 1) : moments.variance;
 }
@@ -232,7 +232,7 @@ void backward(const Add& add, const NodePass& pass) {
     for (std::size_t i = 0; i < dy.size(); ++i) (*dx)[i] += dy[i];
 }
 
-/// Where each output of one image came from: the first of the greatest under its window.
+/// The source of each output of one image: the first of the greatest in its window.
 std::vector<std::uint64_t> greatest(const MaxPool& pool, const NodePass& pass, const double* x) {
   const Shape& out = pass.node.output;
   std::vector<std::uint64_t> from(n_pixels(out));

@@ -1,5 +1,5 @@
-// Each layer forward and backward for a whole batch, straight from its definition.
-// Invariant: backward() adds to dx and to d_parameters, and recomputes from x what it needs.
+// Each layer forward and backward for a whole batch, directly from its definition.
+// Invariant: backward() adds to dx and to d_parameters, and recomputes what it needs from x.
 // Used by reference.cpp.
 #pragma once
 
@@ -23,7 +23,7 @@ struct NodePass {
   std::vector<const Tensor*> parameters{};
   std::vector<Tensor*> statistics{};
   Tensor* y = nullptr;
-  // Of the backward pass only.
+  // For the backward pass only.
   const Tensor* dy = nullptr;
   std::vector<Tensor*> dx{};
   std::vector<Tensor*> d_parameters{};
@@ -32,7 +32,7 @@ struct NodePass {
 void forward(const NodePass& pass);
 void backward(const NodePass& pass);
 
-/// The loss of the outputs `y`; with `dy`, its gradient times `scale` as well.
+/// Returns the loss of the outputs `y`; with `dy`, also computes its gradient times `scale`.
 LossSums loss_of(const ReferenceBatch& batch, const ReferenceOptions& options, const Tensor& y, std::uint64_t n_outputs,
                  double scale, Tensor* dy);
 

@@ -8,7 +8,8 @@
 namespace lockstep::nn {
 namespace {
 
-/// Classes ahead of `right`: those of a greater output, and the earlier of those that equal it. Ahead of NaN are all.
+/// The number of classes ahead of `right`: those with a greater output, and earlier ones with an equal output. All are
+/// ahead of NaN.
 std::uint64_t place_of(std::span<const double> z, std::size_t right) {
   std::uint64_t n_ahead = 0;
   for (std::size_t i = 0; i < z.size(); ++i)

@@ -36,7 +36,7 @@ void expect_equal(const Values& actual, const Values& expected, const std::strin
     ASSERT_NEAR(actual[i], expected[i], 1e-12 + 1e-9 * greatest) << what << ", element " << i;
 }
 
-/// Everything that make_golden.py writes of a case, by the same labels.
+/// Everything that make_golden.py writes about a case, with the same labels.
 Golden results_of(const Case& c, const std::function<Values(const Values&)>& shown) {
   Golden results;
   Reference reference = with_parameters(c);
@@ -79,7 +79,7 @@ TEST_P(ReferenceLayer, EqualsPyTorch) {
 
 TEST_P(ReferenceModel, EqualsPyTorch) { expect_golden(GetParam(), "models.txt", digest_of); }
 
-/// The loss as a function of one number somewhere, differentiated numerically.
+/// The numerical derivative of the loss as a function of one number.
 double slope(double& number, const std::function<double()>& loss) {
   constexpr double step = 1e-5;
   const double before = number;
@@ -127,7 +127,7 @@ TEST(Reference, CountsTheRightClassAmongTheFirstOneAndFive) {
   batch.x = {0, 9, 1, 2, 3, 4, 5,     // class 1 is first
              0, 9, 1, 2, 3, 4, 5,     // class 3 is fifth
              0, 9, 1, 2, 3, 4, 5,     // class 2 is sixth
-             3, 3, 3, 3, 3, 3, 3,     // of equals the earlier is ahead: class 5 is sixth
+             3, 3, 3, 3, 3, 3, 3,     // the earlier of equal ones is ahead: class 5 is sixth
              0, 9, 1, 2, 3, 4, nan};  // NaN is never right
   batch.classes = {1, 3, 2, 5, 6};
   const LossSums sums = Reference{net}.forward(batch, {});

@@ -1,5 +1,5 @@
-// The executor for GPUs: every layer and model against the reference in double precision, and what its steps ask of a
-// device.
+// The executor for GPUs: every layer and model against the reference in double precision, and the device operations of
+// its steps.
 #include <gtest/gtest.h>
 
 #include "core/rng.hpp"
@@ -59,7 +59,7 @@ TEST_F(CudaExecutorTest, LayersInF16AreNearTheReference) {
 
 TEST_F(CudaExecutorTest, ModelsAreAsTheReference) {
   for (const Case& given : model_cases()) {
-    // A sanitizer takes minutes for the larger ones, whose layers it sees above.
+    // A sanitizer takes minutes for the larger ones, whose layers it also checks in the smaller ones.
     if (given.name == "resnet50" || (is_sanitized && given.name == "resnet18_cifar")) continue;
     expect_as_reference(given, Precision::f32, 2 * tolerance_);
   }
@@ -69,12 +69,12 @@ TEST_F(CudaExecutorTest, BottlenecksAreAsTheReference) {
   if (is_sanitized || !device_.is_recorder()) GTEST_SKIP() << "takes minutes, or products that round otherwise";
   for (const Case& given : model_cases()) {
     if (given.name != "resnet50") continue;
-    // Batch normalization of four values in its last layers makes differences of 1e-7 to some of 1e-2.
+    // Batch normalization of four values in its last layers turns differences of 1e-7 into about 1e-2.
     expect_as_reference(given, Precision::f32, 0.05);
   }
 }
 
-// Biases, ReLU, and what keeps gradients, as parts of products; few of them, as a library compiles some for seconds.
+// Biases, ReLU, and kept gradients, as parts of products; only a few, because a library compiles some for seconds.
 TEST_F(CudaExecutorTest, FusedProductsAreAsTheReference) {
   std::vector<Case> cases;
   for (const auto& some : {layer_cases(), model_cases()})
@@ -111,7 +111,7 @@ TEST_F(CudaExecutorTest, AsksForTheSameStepAgain) {
     step();
     const std::vector<std::string> first = take_lasting_lines(device_);
     step();
-    static_cast<void>(device_.take_lines());  // of the other place that batches are sent from
+    static_cast<void>(device_.take_lines());  // for the other place from which batches are sent
     step();
     const std::vector<std::string> again = take_lasting_lines(device_);
     ASSERT_EQ(again.size(), first.size()) << given.name;
@@ -132,7 +132,7 @@ TEST_F(CudaExecutorTest, AddsUpTheGradientsOfAllReaders) {
   expect_as_reference(given, Precision::f32, tolerance_);
 }
 
-// What a sum normalizes besides may be the samples themselves, which need no gradient.
+// The other input of a sum with a normalization may be the samples themselves, which need no gradient.
 TEST_F(CudaExecutorTest, AddsNormalizedSamples) {
   for (const bool is_first : {true, false}) {
     Network net;
@@ -146,7 +146,7 @@ TEST_F(CudaExecutorTest, AddsNormalizedSamples) {
   }
 }
 
-// Convolutions of the input by steps of two pixels, in squares of pixels.
+// Convolutions of the input with stride 2, in squares of pixels.
 TEST_F(CudaExecutorTest, FoldsConvolutionsOfImages) {
   for (const std::uint64_t kernel : {3U, 5U, 7U})
     for (const std::size_t n_channels : {std::size_t{1}, std::size_t{3}, std::size_t{4}}) {
@@ -166,7 +166,7 @@ TEST_F(CudaExecutorTest, FoldsConvolutionsOfImages) {
     }
 }
 
-// What batches are sent from is not overwritten before it is sent.
+// Memory from which a batch is sent is not overwritten before that is done.
 TEST_F(CudaExecutorTest, AddsUpPassesThatNobodyWaitedFor) {
   const Case given = layer_cases()[2];
   OnTestDevice on{given, Precision::f32};
@@ -179,7 +179,7 @@ TEST_F(CudaExecutorTest, AddsUpPassesThatNobodyWaitedFor) {
   EXPECT_EQ(on.sums().n, 0U) << "sums() begins anew";
 }
 
-// Two steps may be enqueued before the host asks for the first.
+// Two steps may be enqueued before the host requests the first one's sums.
 TEST_F(CudaExecutorTest, KeepsTheSumsOfStepsApart) {
   const Case given = layer_cases()[2];
   OnTestDevice on{given, Precision::f32};
@@ -202,7 +202,7 @@ TEST_F(CudaExecutorTest, KeepsTheSumsOfStepsApart) {
   EXPECT_NEAR(first.loss + second.loss, wanted.loss, tolerance_ * wanted.loss);
 }
 
-// A recording does for other samples of as many, with other numbers.
+// A recording works for other samples of the same number, with other numbers.
 TEST_F(CudaExecutorTest, ReplaysPasses) {
   std::vector<Case> cases = layer_cases();
   if (!is_sanitized)
@@ -235,7 +235,7 @@ TEST_F(CudaExecutorTest, ReplaysPasses) {
   }
 }
 
-/// Four images of 7x5, of which parts of 6x6 are looked at, and the same as a loader makes floats of them.
+/// Four images of 7x5, viewed through windows of 6x6, and the same as floats of a loader.
 struct Pictures {
   static constexpr int height = 7, width = 5, n_channels = 3, side = 6;
   static constexpr std::uint64_t n = 4;
@@ -306,7 +306,7 @@ TEST_F(CudaExecutorTest, MakesTheFloatsOfALoaderOfPixels) {
   }
 }
 
-// A rank without samples has gradients of 0, and its slots are ready like all others'.
+// A rank without samples has gradients of 0, and its slots become ready like all others.
 TEST_F(CudaExecutorTest, TakesABatchOfNone) {
   OnTestDevice on{layer_cases()[2], Precision::f32};
   static_cast<void>(on.reference_forward(true));

@@ -1,4 +1,4 @@
-// Steps in f16 whose loss is scaled by what the optimizer's kernels keep on the device.
+// Steps in f16 whose loss is scaled by the optimizer kernels' number on the device.
 #include <gtest/gtest.h>
 
 #include "optim/cuda/norms.hpp"
@@ -67,7 +67,7 @@ std::vector<float> values_of(runtime::DeviceSpan<float> span, runtime::Stream& s
   return {values.begin(), values.end()};
 }
 
-// Too large a scale overflows: such steps change nothing but the scale, until one is good.
+// Too large a scale overflows: such steps change only the scale, until one succeeds.
 TEST(LossScaling, FindsItsScaleInF16) {
   const test::TestDevice device;
   const Case given = layer_cases()[0];

@@ -1,4 +1,4 @@
-// Time by layer: whose it is, and that nothing but marks comes of asking for it.
+// Time per layer: which layer it belongs to, and that measuring it only adds marks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ TEST_F(MarkedTimesTest, AreOfAllLayersThatDoSomethingInForwardOrder) {
   EXPECT_TRUE(times.end_profile().empty()) << "each begins anew";
 }
 
-// A product of matrices takes longer than a ReLU of what comes of it, unless a GPU waits for its host.
+// A matrix product takes longer than a ReLU of its result, unless a GPU waits for its host.
 TEST_F(MarkedTimesTest, GoToTheLayerThatTakesThem) {
   if (!device_.is_recorder()) GTEST_SKIP() << "of single steps it is not known what a GPU waits for";
   Network net;

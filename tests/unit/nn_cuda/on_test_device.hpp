@@ -1,5 +1,5 @@
 // An executor for GPUs on the device in use, beside the reference.
-// Invariant: both have the same parameters and samples, rounded to what the executor computes with.
+// Invariant: both have the same parameters and samples, rounded to the executor's type.
 // Used by the tests of nn/cuda.
 #pragma once
 
@@ -22,7 +22,7 @@ namespace lockstep::nn::cuda {
 using runtime::Buffer;
 using runtime::Memory;
 
-/// What a device was given to do since it was last asked, but for a step's numbers, which change.
+/// The operations of a device since the last call, without a step's numbers, which change.
 template <class Device>
 [[nodiscard]] std::vector<std::string> take_lasting_lines(Device& device) {
   std::vector<std::string> lines = device.take_lines();
@@ -75,7 +75,7 @@ class OnTestDevice final : public Hooks {
   void forward_part(Pass pass, std::uint64_t begin, std::uint64_t end) {
     executor_->enqueue(batch().part(begin, end - begin), pass, numbers_, *this, stream_);
   }
-  /// For passes of samples [begin, end) in training.
+  /// Sends samples [begin, end) for passes in training.
   void send(std::uint64_t begin, std::uint64_t end, float weight) {
     core::StepNumbers numbers = numbers_;
     numbers.sample_weight = weight;
@@ -100,7 +100,7 @@ class OnTestDevice final : public Hooks {
     return reference_.forward(tested_.batch, options);
   }
 
-  /// Of gradients and statistics.
+  /// Compares gradients and statistics.
   void expect_as_reference(double tolerance, double factor = 1) {
     static_cast<void>(fetch_gradients());
     if (options_.precision == Precision::f16) factor *= static_cast<double>(f16_scale);
@@ -111,7 +111,7 @@ class OnTestDevice final : public Hooks {
     stream_.wait();
     return on_host_.as<float>();
   }
-  /// Of what fetch_gradients() gave.
+  /// Compares the result of fetch_gradients().
   void expect_fetched(double tolerance, double factor = 1) {
     const Network& network = tested_.network;
     for (std::size_t i = 0; i < network.parameters().size(); ++i) {
@@ -129,7 +129,7 @@ class OnTestDevice final : public Hooks {
                    network.statistics()[i].name);
   }
 
-  /// Of a loss.
+  /// Compares a loss.
   void expect_loss(double found, double wanted, double tolerance) const {
     expect_below(tolerance, std::abs(found - wanted) / std::abs(wanted), "loss");
   }
@@ -140,7 +140,7 @@ class OnTestDevice final : public Hooks {
   [[nodiscard]] runtime::DeviceSpan<float> parameters() const { return parameters_.on_device<float>(); }
   [[nodiscard]] runtime::DeviceSpan<float> gradients() const { return gradients_.on_device<float>(); }
 
-  /// Of samples that are given as pixels, for a network that takes these.
+  /// Samples as pixels, for a network that takes them.
   std::vector<std::uint8_t> pixels{};
   std::optional<data::Images> images{};
 
@@ -169,7 +169,7 @@ class OnTestDevice final : public Hooks {
     const auto slots = executor_->slots();
     return *std::ranges::find(slots, static_cast<int>(parameter), &ArenaSlot::parameter);
   }
-  /// What is packed again is all there is.
+  /// Packing the logical values again gives the same elements.
   bool has_zero_padding(std::size_t parameter, const ArenaSlot& slot, std::span<const float> logical,
                         std::span<const float> elements) const {
     std::vector<float> again(elements.size(), 1);

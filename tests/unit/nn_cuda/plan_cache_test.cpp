@@ -1,4 +1,4 @@
-// What is kept of plans on the disk, and what is not believed.
+// What is stored about plans on disk, and what is not trusted.
 #include "nn/cuda/plan_cache.hpp"
 
 #include <gtest/gtest.h>
@@ -106,7 +106,7 @@ TEST_F(PlanCacheTest, IsRebuiltIfDamaged) {
   EXPECT_NE(open().find("conv b"), nullptr);
 }
 
-// Where two names have one hash, or somebody has renamed a file.
+// For two names with one hash, or a renamed file.
 TEST_F(PlanCacheTest, IsRebuiltIfOfAnotherGpu) {
   PlanCache cache = open();
   cache.add("conv a", two.at("conv a"));

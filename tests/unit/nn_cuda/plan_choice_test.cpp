@@ -14,14 +14,14 @@ namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
 
-/// Plans that take as long as is said, by name.
+/// Plans that take the given times, by name.
 class MadeUpPlans final : public PlanMaker {
  public:
   struct Plan {
     std::string name;
     double seconds;
   };
-  /// The last `n_late` are left out for want of time.
+  /// The last `n_late` are left out to save time.
   explicit MadeUpPlans(std::vector<Plan> plans, std::size_t n_late = 0) : plans_{std::move(plans)}, n_late_{n_late} {}
 
   std::vector<std::string> offer(bool all) override {
@@ -101,7 +101,7 @@ TEST(PlanChoice, IsThatOfTheRankWhoseTimesDecide) {
   EXPECT_ANY_THROW(chosen(others, cache, listen)) << "another library";
 }
 
-// Which had time for more plans.
+// That rank had time for more plans.
 TEST(PlanChoice, IsThatOfARankWithMoreTime) {
   const std::vector<MadeUpPlans::Plan> plans{{"a", 2}, {"b", 1}};
   std::vector<double> told;
@@ -112,7 +112,7 @@ TEST(PlanChoice, IsThatOfARankWithMoreTime) {
   EXPECT_EQ(chosen(alone, third), "a") << "what nobody needs takes no time";
 }
 
-// Every rank tells what it found before it gives up, so that none waits for it.
+// Every rank reports its result before it fails, so that none waits for it.
 TEST(PlanChoice, FailsTogetherWhereNothingRuns) {
   int n_told = 0;
   PlanCache cache{"", "here"};
@@ -145,7 +145,7 @@ TEST(MedianSeconds, LeaveOutAtOnceWhatIsFarOff) {
   std::vector<std::size_t> n_turns(3);
   const auto medians = median_seconds(3, [&](std::size_t i) {
     ++n_turns[i];
-    return i == 0 ? 7.0 : i == 1 ? 0.009 : 0.0001;  // the second may have had something to load
+    return i == 0 ? 7.0 : i == 1 ? 0.009 : 0.0001;  // the second may have loaded code
   });
   EXPECT_EQ(n_turns, (std::vector<std::size_t>{1, 2, 6}));
   EXPECT_TRUE(std::isinf(medians[0]));

@@ -1,4 +1,5 @@
-// Batch normalization over ranks that are threads, one of which has no samples: as one rank with all of them.
+// Batch normalization over ranks that are threads, one of which has no samples: same results as one rank with all
+// samples.
 #include <gtest/gtest.h>
 
 #include <barrier>
@@ -25,7 +26,7 @@ class SumOfRanks {
       for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += part.data()[i];
     }
     all_.arrive_and_wait();
-    std::ranges::copy(sums, values.data());  // of a recorder, which the host can write to
+    std::ranges::copy(sums, values.data());  // from a recorder, which the host can write to
   }
 
  private:
@@ -33,7 +34,7 @@ class SumOfRanks {
   std::barrier<> all_;
 };
 
-// Of the two branches that are added, the first is normalized last, as part of the sum.
+// Two branches are added; the first is normalized last, as part of the sum.
 Case case_of_branches() {
   Network net;
   const Value x = net.conv("conv1", net.input({3, 5, 5}), {.n_out = 5, .kernel = 3, .padding = 1, .has_bias = false});

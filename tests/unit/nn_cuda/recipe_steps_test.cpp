@@ -1,4 +1,4 @@
-// What steps of the shipped recipes' models ask of a GPU, at their full size: recorded and judged, not run.
+// The device operations of steps of the shipped recipes' models, at full size: recorded and judged, not run.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -24,7 +24,7 @@ class Quiet final : public Hooks {
   void sum(runtime::DeviceSpan<double>, runtime::Stream&) override {}
 };
 
-/// An executor of a recipe's model, on samples that are zeros.
+/// An executor of a recipe's model, on samples of zeros.
 class Steps {
  public:
   Steps(const RecipeModel& of, Precision precision)
@@ -56,7 +56,7 @@ class Steps {
     batch_.y = y_;
   }
 
-  /// As a trainer: sums are asked for when the next step is enqueued.
+  /// Like a trainer: requests sums when the next step is enqueued.
   void train() {
     executor_->enqueue(batch_, Pass::forward, {}, hooks_, stream_);
     executor_->enqueue({}, Pass::backward, {}, hooks_, stream_);
@@ -84,8 +84,8 @@ class Steps {
 
 class RecipeSteps : public ::testing::TestWithParam<RecipeModel> {};
 
-// What is known of a step before it is made: nothing is allocated or waited for that need not be, nothing is touched
-// out of order, all of its memory is told of, and the next step is the same.
+// Facts that hold for a step in advance: no unnecessary allocation or wait, no access out of order, all its memory is
+// declared, and the next step is the same.
 TEST_P(RecipeSteps, AreKnownBeforehand) {
   test::Recorder recorder{runtime::kernel::ThreadOrder::ascending, test::Bodies::skip};
   const test::UseRecorder use{recorder};
@@ -104,7 +104,7 @@ TEST_P(RecipeSteps, AreKnownBeforehand) {
     EXPECT_EQ(recorder.n_allocations(), n_allocations);
     const std::vector<std::string> first = take_lasting_lines(recorder);
     steps.train();
-    static_cast<void>(recorder.take_lines());  // of the other place that batches are sent from
+    static_cast<void>(recorder.take_lines());  // for the other place from which batches are sent
     steps.train();
     EXPECT_TRUE(take_lasting_lines(recorder) == first) << "a later step is another";
     EXPECT_EQ(recorder.n_host_waits(), n_waits + 3) << "the host waits for the step before alone";
@@ -118,8 +118,8 @@ TEST_P(RecipeSteps, AreKnownBeforehand) {
 INSTANTIATE_TEST_SUITE_P(All, RecipeSteps, ::testing::ValuesIn(test::recipe_models()),
                          [](const auto& of) { return std::string{of.param.recipe}; });
 
-// Those of small products: ResNet-50 has but its last layer of them, whose gradient comes before the first of an input,
-// by which the pass is known.
+// Those of small products. ResNet-50 has only its last layer of them; its gradient comes before the first gradient of
+// an input, by which the test recognises the pass.
 TEST(WeightGradients, AreComputedBesideThePass) {
   test::Recorder recorder{runtime::kernel::ThreadOrder::ascending, test::Bodies::skip};
   const test::UseRecorder use{recorder};
@@ -142,13 +142,13 @@ TEST(WeightGradients, AreComputedBesideThePass) {
   for (const std::string& complaint : recorder.complaints()) ADD_FAILURE() << complaint;
 }
 
-/// Of a key of a recipe, without quotes; empty where it does not say.
+/// The value of a key of a recipe, without quotes; empty if it is not set.
 std::string value_of(const std::string& text, const std::string& key) {
   std::smatch found;
   return std::regex_search(text, found, std::regex{"\n" + key + " = \"?([^\"\n]*)"}) ? found[1].str() : "";
 }
 
-/// What a crop leaves of an image, else the side of those that are drawn; empty where the data set says it.
+/// The size after a crop, else the side of synthetic images; empty if the data set determines it.
 std::string side_of(const std::string& text) {
   const std::string augment = value_of(text, "augment");
   const std::regex crop{"crop:([0-9]+)"};

@@ -32,7 +32,7 @@ void* allocate(std::size_t n, std::size_t alignment) {
 
 }  // namespace
 
-// The other forms come to these.
+// The other forms call these.
 [[gnu::noinline]] void* operator new(std::size_t n) {
   count(n, __builtin_return_address(0));
   return allocate(n, alignof(std::max_align_t));
@@ -75,7 +75,7 @@ void step(Harness& harness, std::uint64_t n, bool accumulate) {
 std::vector<std::pair<Case, Precision>> model_cases_in_all_precisions() {
   std::vector<std::pair<Case, Precision>> cases;
   for (const Case& given : model_cases()) {
-    if (given.name == "resnet50") continue;  // has no layer that resnet18 has not, and a test of its own
+    if (given.name == "resnet50") continue;  // all its layers are in resnet18, and it has a test of its own
     for (const Precision precision : precisions()) cases.emplace_back(given, precision);
   }
   return cases;
@@ -103,7 +103,7 @@ TEST(HostSteadySteps, AllocateNothing) {
   }
 }
 
-// As above, where batch normalization takes the samples of several ranks together.
+// As above, with batch normalization over the samples of several ranks.
 TEST(HostSteadySteps, AllocateNothingOfGroups) {
   if (loops_allocate) GTEST_SKIP() << "loops of Kokkos 4 allocate";
   const Case given = model_case("resnet18_cifar");
@@ -119,10 +119,10 @@ TEST(HostSteadySteps, AllocateNothingOfGroups) {
   EXPECT_EQ(n_ours, 0u);
 }
 
-/// But for the maps where matrix products begin, in float32: their two readers take them, and give their gradients,
-/// channels last. And oneDNN 3 takes MNIST's image in bf16 channels last but not what becomes of it: few weights, the
-/// map between two convolutions and its gradient, with which a step is no longer than oneDNN 2's (17.0, 17.6 ms on a
-/// Zen 4).
+/// Exceptions: the maps where matrix products begin, in float32. Their two readers take them, and return their
+/// gradients, with channels last. And oneDNN 3 takes MNIST's image in bf16 with channels last but not its results: few
+/// weights, the map between two convolutions and its gradient. A step with them is no longer than oneDNN 2's (17.0,
+/// 17.6 ms on a Zen 4).
 std::size_t most_reorders(const Case& given, Precision precision) {
   const bool is_float = precision == Precision::f32;
   if (given.name.starts_with("resnet")) return is_float ? 4 : 0;
@@ -139,7 +139,7 @@ TEST(HostSteadySteps, ReorderNothing) {
   }
 }
 
-// Five channels are neither those of an image nor whole blocks: oneDNN wants them otherwise, and the count says so.
+// Five channels are neither an image nor whole blocks: oneDNN needs other layouts, and the count shows that.
 TEST(HostSteadySteps, CountReorders) {
   if (!has_avx512()) GTEST_SKIP() << "oneDNN may take them as they are here";
   Network net;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double batches_tolerance = 2e-5;
 
-/// Without dropout's ids in the way: those of a part begin at 100 again.
+/// Without dropout, because ids of a part begin at 100 again.
 Case plain_case(std::uint64_t n) {
   Network net;
   Value x = net.conv("conv1", net.input({3, 8, 8}), {.n_out = 10, .kernel = 3, .padding = 1, .has_bias = false});
@@ -19,7 +19,7 @@ Case plain_case(std::uint64_t n) {
   return make_case(net, n, Loss::cross_entropy);
 }
 
-/// Gradients of `harness` against those of the reference for its samples [begin, end).
+/// Compares gradients of `harness` with the reference's for its samples [begin, end).
 void expect_gradients_of(Harness& harness, std::uint64_t begin, std::uint64_t end) {
   Harness part{part_of(harness.tested, begin, end), harness.options};
   part.reference_forward();
@@ -98,7 +98,7 @@ Case tables_case() {
   return given;
 }
 
-// The first table's gradient is added to zeros of its owner, the second's is written: both are the same in the end.
+// The first table's gradient is added to zeros that its owner wrote, the second's is written: both end the same.
 TEST(HostBatches, AddRowsWhereTheOwnerZeroesThem) {
   const Case given = tables_case();
   ExecutorOptions options = options_of(given);
@@ -122,7 +122,7 @@ TEST(HostBatches, AddRowsWhereTheOwnerZeroesThem) {
   EXPECT_NE(by_rows.gradient(1), second);
 }
 
-// By what is given its gradient by rows alone, and by training alone.
+// Only tables with row gradients report rows, and only in training.
 TEST(HostBatches, TellTheRowsTheyTouch) {
   const Case given = tables_case();
   ExecutorOptions options = options_of(given);
@@ -159,7 +159,7 @@ TEST(HostBatches, AreNormalizedInGroupsAndTheirTail) {
   }
 }
 
-// Halves of a batch of 8 as parts of one step move them as its two groups do.
+// Two halves of a batch of 8, as parts of one step, move them like its two groups.
 TEST(HostBatches, PartsOfAStepMoveStatisticsOnce) {
   const Case given = plain_case(8);
   ExecutorOptions options = options_of(given);
@@ -191,7 +191,7 @@ TEST(HostBatches, GiveTheSameBitsAgain) {
 TEST(HostBatches, ArePlannedBeforeTheyCome) {
   const Case given = plain_case(8);
   const HostExecutor small{given.network, {.max_batch = 8}}, large{given.network, {.max_batch = 64}};
-  // Kept for the backward pass: what conv1, bn1 and the sum computed.
+  // Kept for the backward pass: the results of conv1, bn1 and the sum.
   constexpr std::size_t least = 3 * 10 * 64 * sizeof(float);
   EXPECT_GT(small.n_bytes(), 8 * least);
   EXPECT_GT(large.n_bytes(), small.n_bytes() + 56 * least);

@@ -31,14 +31,14 @@ double cosine(const std::vector<float>& a, const std::vector<double>& b) {
   return product / std::sqrt(a_square * b_square);
 }
 
-/// Through several layers rounding changes which elements ReLU and pooling let pass: gradients as wholes still agree.
+/// Over several layers, rounding changes which elements ReLU and pooling select: gradients as wholes still agree.
 void expect_directions(Harness& harness, double least) {
   for (std::size_t i = 0; i < harness.tested.network.parameters().size(); ++i)
     EXPECT_GT(cosine(harness.gradient(i), harness.reference.gradient(i)), least)
         << harness.tested.network.parameters()[i].name;
 }
 
-// Each rounding is off by 2^-9 at most.
+// Each rounding has an error of at most 2^-9.
 TEST(Bf16, LayersAreNearTheReference) {
   for (const Case& given : layer_cases()) {
     SCOPED_TRACE(given.name);
@@ -68,7 +68,7 @@ TEST(Bf16, TakesAnyNumberOfChannelsAndSamples) {
 
 TEST(Bf16, ModelsAreNearTheReference) {
   for (const Case& given : model_cases()) {
-    if (given.name == "resnet50") continue;  // has no layer that resnet18 has not
+    if (given.name == "resnet50") continue;  // all its layers are in resnet18
     SCOPED_TRACE(given.name);
     Harness harness{given, options_of(given, Precision::bf16)};
     const auto& parameters = harness.tested.network.parameters();
@@ -83,7 +83,7 @@ TEST(Bf16, ModelsAreNearTheReference) {
 }
 
 TEST(Bf16, HoldsHalfTheActivations) {
-  Network net;  // deep: where a layer computes in float32, its copies are little of the whole
+  Network net;  // deep: copies of a layer that computes in float32 are a small part of the whole
   Value x = net.input({16, 16, 16});
   for (int i = 0; i < 16; ++i) {
     const std::string name = std::to_string(i);
@@ -96,7 +96,7 @@ TEST(Bf16, HoldsHalfTheActivations) {
   of_floats.is_deterministic = of_bfloats.is_deterministic = true;
   const Harness floats{given, of_floats}, bfloats{given, of_bfloats};
   EXPECT_LT(bfloats.executor.n_bytes(), 0.7 * static_cast<double>(floats.executor.n_bytes()));
-  // Of parameters that stay float32; padding may differ.
+  // Parameters stay float32; padding may differ.
   EXPECT_GE(bfloats.executor.arena_elements(), floats.executor.arena_elements());
 }
 
@@ -117,7 +117,7 @@ TEST(Bf16, NamesWhatIsNotFinite) {
   EXPECT_EQ(harness.not_finite(), "conv2");
 }
 
-/// Losses of plain gradient descent on the same samples over and over.
+/// Losses of plain gradient descent on the same samples, repeatedly.
 std::vector<double> losses_of(Precision precision, int n_steps) {
   constexpr int n = 32;
   Network net;

@@ -5,7 +5,7 @@
 namespace lockstep::nn::host {
 namespace {
 
-/// Convolutions that may be computed by columns: of 3x3 with stride 1 and 2, and of 1x1 with stride 1 and 2.
+/// Convolutions that may be computed by columns: 3x3 with strides 1 and 2, and 1x1 with strides 1 and 2.
 Case small_maps_case(std::uint64_t n) {
   Network net;
   Value x = net.conv("conv1", net.input({16, 9, 7}), {.n_out = 32, .kernel = 3, .padding = 1, .has_bias = false});
@@ -16,7 +16,7 @@ Case small_maps_case(std::uint64_t n) {
   return make_case(net, n, Loss::cross_entropy);
 }
 
-/// What is found out by timing is `by_columns`, always.
+/// Makes every choice by timing `by_columns`.
 ExecutorOptions forced(const Case& given, Precision precision, bool by_columns, int& n_choices) {
   ExecutorOptions options = options_of(given, precision);
   options.agree = [by_columns, &n_choices](std::span<double> times) {
@@ -53,7 +53,7 @@ TEST(HostConvColumns, GiveTheSameGradients) {
     const std::vector<float> whole = expect_gradients(columns, 0, 6);
     expect_gradients(own, 0, 6);
     EXPECT_GT(columns.executor.n_bytes(), own.executor.n_bytes()) << "columns take memory";
-    expect_gradients(columns, 1, 5);  // another program, by the same choice
+    expect_gradients(columns, 1, 5);  // another program, with the same choice
     EXPECT_EQ(n_choices, 8);
     EXPECT_EQ(expect_gradients(columns, 0, 6), whole);
   }

@@ -5,7 +5,7 @@
 namespace lockstep::nn::host {
 namespace {
 
-/// Maps of 1x3, 2x2 and 1x1, with and without bias, of few and of more channels; the first needs no gradient of its
+/// Maps of 1x3, 2x2 and 1x1, with and without bias, with few and more channels; the first needs no gradient of its
 /// input.
 std::vector<Case> few_places_cases(std::uint64_t n) {
   Network chain;
@@ -52,7 +52,7 @@ TEST(HostConvProducts, TakeSmallerBatchesAndAddUp) {
   }
 }
 
-// That they are what was tested above: no other way has weights in this order here.
+// Shows that products were tested above: no other way has weights in this order here.
 TEST(HostConvProducts, HaveWeightsWithChannelsLast) {
   Harness harness{few_places_cases(2)[0]};
   const std::vector<double> logical = parameter_values(harness.tested.network, 2);

@@ -1,5 +1,5 @@
 // The host executor beside the reference, on the same parameters and samples.
-// Invariant: parameters are those of cases.hpp, rounded for both to what the executor computes with; samples too.
+// Invariant: parameters are those of cases.hpp; they and samples are rounded for both to the executor's type.
 // Used by the tests of nn/host.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace lockstep::nn::host {
 
-/// Samples as an executor takes them.
+/// Samples in the form that an executor takes.
 struct Samples {
   Samples(const ReferenceBatch& batch, Precision precision);
 
@@ -50,10 +50,10 @@ class Harness final : public Hooks {
 
   LossSums forward(const data::Batch& batch, bool is_training = true);
   LossSums forward() { return forward(samples.batch()); }
-  /// Of `scale` times the loss; checks that slots are reported in order, each once.
+  /// Computes the gradient of `scale` times the loss; checks that slots are reported in order, each once.
   void backward(float scale = 1, bool accumulate = false);
   [[nodiscard]] std::string not_finite() { return executor.inspection()->find_not_finite(); }
-  /// Of parameter `i`, in logical order.
+  /// The gradient of parameter `i`, in logical order.
   [[nodiscard]] std::vector<float> gradient(std::size_t i);
   [[nodiscard]] std::span<float> slot(std::span<float> arena, std::size_t parameter) const;
   [[nodiscard]] core::Slice rows(std::size_t parameter) const;  ///< all
@@ -61,7 +61,7 @@ class Harness final : public Hooks {
   /// The reference's results for the whole batch.
   LossSums reference_forward(bool is_training = true);
 
-  /// Largest difference from the reference, relative to the reference's largest element.
+  /// The largest difference from the reference, relative to the reference's largest element.
   [[nodiscard]] double gradient_error(std::size_t i);
 
   static constexpr std::uint64_t epoch = 3;
@@ -85,24 +85,24 @@ class Harness final : public Hooks {
   std::size_t n_ready_ = 0;
 };
 
-/// All there are.
+/// All precisions.
 [[nodiscard]] std::vector<Precision> precisions();
 
-/// Whether oneDNN uses AVX-512 here, for which our own changes of layout are made.
+/// Whether oneDNN uses AVX-512 here, for which we have our own changes of layout.
 [[nodiscard]] bool has_avx512();
 
-/// One of model_cases() by its name.
+/// One of model_cases(), by name.
 [[nodiscard]] Case model_case(const std::string& name);
 
-/// A case of a network that PyTorch has not seen: numbers in, classes or targets by `loss`.
+/// A case of a network that PyTorch has not seen: numbers as input, classes or targets by `loss`.
 [[nodiscard]] Case make_case(Network network, std::uint64_t n, Loss loss);
-/// Its samples [begin, end).
+/// The samples [begin, end) of a case.
 [[nodiscard]] Case part_of(Case given, std::uint64_t begin, std::uint64_t end);
 
-/// A network of `n_channels` wherever it may have any number of them, with every layer of images.
+/// A network with every layer of images, with `n_channels` everywhere that any number is allowed.
 [[nodiscard]] Network image_network(std::uint64_t n_channels);
 
-/// Whether two executors made alike give the same gradients, bit by bit.
+/// Whether two equal executors give the same gradients, bit by bit.
 [[nodiscard]] bool repeats_its_bits(const Case& given, const ExecutorOptions& options);
 
 }  // namespace lockstep::nn::host

@@ -13,7 +13,7 @@
 namespace lockstep::nn::host {
 namespace {
 
-// Each in a process of its own, as Kokkos starts only once in one.
+// Each runs in its own process, because Kokkos starts only once per process.
 TEST(KokkosSessionDeathTest, StartsWithTheThreadsAskedForAndOnlyOnce) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto run = [] {

@@ -8,7 +8,7 @@
 namespace lockstep::nn::host {
 namespace {
 
-/// Gradients and statistics of the harness's last call, against those of the reference.
+/// Compares gradients and statistics of the harness's last call with the reference's.
 void expect_gradients(Harness& harness, double tolerance) {
   const Network& network = harness.tested.network;
   for (std::size_t i = 0; i < network.parameters().size(); ++i)
@@ -73,8 +73,8 @@ TEST(HostModels, AreAsTheReference) {
     if (given.name != "resnet50") expect_as_reference(given, 2e-5);
 }
 
-// In float32 some of the gradients of this case are 40 % off, in PyTorch too, as few values are normalized together
-// many times over; a whole ResNet-50 is compared with blocks that change their input little.
+// In float32 some gradients of this case have errors of 40 %, also in PyTorch, because few values are normalized
+// together many times. So a whole ResNet-50 is compared with blocks that change their input little.
 TEST(HostModels, Resnet50IsAsTheReference) {
   Harness harness{model_case("resnet50")};
   const auto& parameters = harness.tested.network.parameters();
@@ -109,7 +109,7 @@ TEST(HostLoss, CountsTheFirstAndTheFirstFive) {
   EXPECT_EQ(sums.n_top5, 5);  // 1 3 5 2 7
 }
 
-// As the tutorial writes it, and in one: the softmax rounded to float32 in between is all that differs.
+// As in the tutorial, and in one step: the only difference is that the softmax is rounded to float32 in between.
 TEST(HostLoss, NllOfALogSoftmaxIsTheCrossEntropy) {
   constexpr double ulp = 0x1p-23;
   Harness fused{model_case("mnist_cnn")}, apart{model_case("mnist_cnn_nll")};

@@ -15,7 +15,7 @@
 namespace lockstep::nn::host {
 namespace {
 
-/// Whether this machine runs the best set there is: then it runs all. Else the plain one is compared with itself.
+/// If this machine runs the best set, it runs all. Otherwise the plain one is compared with itself.
 std::vector<const Loops*> sets() { return {&plain_loops, &loops()}; }
 
 template <class T>
@@ -33,7 +33,7 @@ std::vector<T> some(std::size_t n, std::uint64_t seed) {
 std::uint32_t bits_of(float x) { return std::bit_cast<std::uint32_t>(x); }
 std::uint32_t bits_of(core::bfloat16 x) { return x.bits; }
 
-/// Whether `set` has the functions `ElementLoops<T>` names, each element rounded once.
+/// Whether `set` has the functions of `ElementLoops<T>`, each rounding elements once.
 template <class T>
 void expect_element_loops(const ElementLoops<T>& set, std::size_t n) {
   const auto a = some<T>(n, 1), b = some<T>(n, 2), y = some<T>(n, 3);
@@ -98,7 +98,7 @@ TEST(Loops, LetNaNPassThroughReLU) {
   }
 }
 
-// Rounding must not carry into the exponent of a NaN, and has to go to even in the middle between two bfloat16.
+// Rounding must not carry into the exponent of a NaN, and must go to even in the middle between two bfloat16.
 TEST(Loops, RoundEveryKindOfNumber) {
   std::vector<float> x;
   for (const std::uint32_t upper :

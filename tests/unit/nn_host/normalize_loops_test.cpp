@@ -12,7 +12,7 @@
 namespace lockstep::nn::host {
 namespace {
 
-/// Rows of channels, and what they are normalized by.
+/// Rows of channels, and the numbers that normalize them.
 template <class T>
 struct Table {
   Table(std::size_t rows, std::size_t columns, bool has_relu)

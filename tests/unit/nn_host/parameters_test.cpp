@@ -7,7 +7,7 @@
 namespace lockstep::nn::host {
 namespace {
 
-/// Whether the arena holds what its parameters' logical values make of an empty one: padding is 0.
+/// Whether packing the parameters' logical values into an empty arena gives this one: padding is 0.
 bool has_clean_padding(const Harness& harness, std::span<float> arena) {
   Arena again{arena.size()};
   const auto& parameters = harness.tested.network.parameters();
@@ -53,8 +53,8 @@ TEST(HostParameters, KeepTheirPaddingThroughTraining) {
   }
 }
 
-/// Whether elements before `at`, where a block begins, belong to the first rows of the slot, as many as its blocks
-/// have, and those from there on to the others.
+/// Whether elements before `at`, the begin of a block, belong to the slot's first rows (as many as its blocks hold),
+/// and later ones to the others.
 bool parts_rows(const HostExecutor& executor, const ArenaSlot& slot, std::size_t n_logical, std::size_t at) {
   std::vector<float> logical(n_logical), physical(slot.slice.count);
   for (std::size_t i = 0; i < n_logical; ++i) logical[i] = 1 + static_cast<float>(i / slot.n_inner % slot.n_rows);
@@ -65,7 +65,7 @@ bool parts_rows(const HostExecutor& executor, const ArenaSlot& slot, std::size_t
          std::all_of(cut, physical.end(), [&](float row) { return row == 0 || row > n_rows; });
 }
 
-/// Whether rows on both sides of `at` are, each on their own, what they are as a part of the whole.
+/// Whether rows on both sides of `at`, each packed separately, equal their part of the whole.
 bool parts_values(const HostExecutor& executor, const ArenaSlot& slot, std::size_t n_logical, std::size_t at) {
   std::vector<float> logical(n_logical), physical(slot.slice.count);
   for (std::size_t i = 0; i < n_logical; ++i) logical[i] = 1 + static_cast<float>(i);

@@ -51,7 +51,7 @@ TEST(HostSlowLayers, AreNoneOfAnyModel) {
           << given.name;
 }
 
-// With few channels too, and with no more than oneDNN pads to.
+// Also with few channels, and with no more than oneDNN pads to.
 TEST(HostSlowLayers, AreNoneOfAnyNumberOfChannels) {
   for (const std::uint64_t n_channels : {1u, 2u, 3u, 5u, 16u, 17u}) {
     const Case given = make_case(image_network(n_channels), 4, Loss::cross_entropy);

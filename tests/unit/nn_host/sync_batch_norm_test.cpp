@@ -40,7 +40,7 @@ class ThreadSum {
   std::vector<std::span<double>> values_;
 };
 
-/// Executors that take their samples together: each a part of the case's, of as many as `parts` says.
+/// Executors that normalize their samples together: each has a part of the case's samples, with sizes `parts`.
 class SyncRanks {
  public:
   SyncRanks(const Case& given, ExecutorOptions options, const std::vector<std::uint64_t>& parts)
@@ -56,7 +56,7 @@ class SyncRanks {
     }
   }
 
-  /// f(rank, harness), by a thread for each; rank 0 by this one.
+  /// Calls f(rank, harness) in a thread for each rank; rank 0 in this one.
   template <class F>
   void run(const F& f) {
     std::vector<std::jthread> threads;
@@ -65,7 +65,7 @@ class SyncRanks {
     f(0, *harnesses_[0]);
   }
 
-  /// One step: the loss of all.
+  /// Makes one step; returns the loss of all.
   double step() {
     run([&](std::size_t rank, Harness& harness) {
       losses_[rank] = harness.forward(batches_[rank]).loss;
@@ -74,7 +74,7 @@ class SyncRanks {
     return std::accumulate(losses_.begin(), losses_.end(), 0.0);
   }
 
-  /// Summed over the ranks, as the synchronizer does.
+  /// The gradient summed over ranks, as by the synchronizer.
   std::vector<float> gradient(std::size_t parameter) {
     std::vector<float> sum;
     for (const auto& harness : harnesses_) {
@@ -85,7 +85,7 @@ class SyncRanks {
     return sum;
   }
 
-  /// Of rank 0, and the same bits on all.
+  /// The statistic of rank 0; expects the same bits on all.
   std::vector<float> statistic(int i) {
     const std::span<float> first = harnesses_[0]->executor.statistic(i);
     for (const auto& harness : harnesses_) {
@@ -161,7 +161,7 @@ TEST(SyncBatchNorm, TakesAnyNumberOfChannelsAndSamples) {
   }
 }
 
-// Both are bf16: they differ where what is normalized differently rounds differently.
+// Both are bf16: they differ where different normalizations round differently.
 TEST(SyncBatchNorm, IsNearThatOfOneRankInBf16) {
   const Case given = make_case(image_network(40), 33, Loss::cross_entropy);
   ExecutorOptions options = options_of(given, Precision::bf16);
@@ -176,7 +176,7 @@ TEST(SyncBatchNorm, IsNearThatOfOneRankInBf16) {
     EXPECT_LT(relative_error(sync.gradient(i), usual.gradient(i)), 0.05) << given.network.parameters()[i].name;
 }
 
-// The mean is a million times the deviation: in float32, or from sums of squares, little would be left of the variance.
+// The mean is a million times the deviation: float32, or sums of squares, would lose most of the variance.
 TEST(SyncBatchNorm, FindsSmallDeviationsFromALargeMean) {
   Network net;
   net.linear("fc", net.flatten(net.batch_norm("bn1", net.input({2, 4, 4}))), {.n_out = 2});
@@ -202,7 +202,7 @@ TEST(SyncBatchNorm, ExchangesInTrainingOnly) {
   EXPECT_EQ(ranks.sum().n_calls, (std::vector<int>{6, 6}));
 }
 
-// A pass is repeated with what other ranks sent in it: their infinity is found here too.
+// A pass is repeated with the values that other ranks sent in it, so their infinity is also found here.
 TEST(SyncBatchNorm, NamesWhatIsNotFiniteByWhatWasExchanged) {
   const Case given = make_case(image_network(10), 8, Loss::cross_entropy);
   ExecutorOptions options = options_of(given);

@@ -1,5 +1,5 @@
 // The golden files: cases of settings and values, and the parameters and gradients that golden/inputs.py makes.
-// Invariant: exact in float32 in both languages, so that no file has to carry the inputs.
+// Invariant: exact in float32 in both languages, so that no file has to contain the inputs.
 // Used by the tests of this folder.
 #pragma once
 

@@ -12,10 +12,10 @@
 namespace lockstep::optim {
 namespace {
 
-/// More than two blocks and no multiple of any vector.
+/// More than two blocks, and not a multiple of any vector.
 constexpr std::size_t n_updated = 2500;
 
-/// Three ranks' gradients, parameters and states to run a kernel over, from [7, n_updated).
+/// Gradients of three ranks, parameters and states for a kernel to process, from [7, n_updated).
 class Arrays {
  public:
   Arrays() {
@@ -119,7 +119,7 @@ TEST(Kernels, AllSetsGiveTheSameBits) {
 
 TEST(Kernels, SquaresAreSummedInDouble) {
   std::vector<float> values(n_updated, 1e-4F);
-  values[0] = 1e2F;  // in float32 its square would swallow all the others
+  values[0] = 1e2F;  // in float32 its square would absorb all the others
   const Elements elements{.parameters = values.data(), .n = n_updated};
   const double small = 1e-4F;
   const double large = 1e2F;

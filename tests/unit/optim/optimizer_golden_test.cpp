@@ -1,4 +1,4 @@
-// Hundred steps against PyTorch (optimizers.txt) and against the papers' formulas in float64 (norms.txt).
+// A hundred steps against PyTorch (optimizers.txt) and against the papers' formulas in float64 (norms.txt).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -65,8 +65,8 @@ void replay(const GoldenCase& golden, Compare compare) {
       if (row.name == state.name) compare(row, std::span<const float>(state.values));
 }
 
-/// In units in the last place of a row's largest value: of a value near 0, where roundings of larger ones are left
-/// over, they may be many of its own.
+/// In units in the last place of a row's largest value. A value near 0 with remaining roundings of larger ones may be
+/// off by many units of its own.
 struct Tolerance {
   double parameters;
   double state;
@@ -102,7 +102,8 @@ class Torch : public testing::TestWithParam<GoldenCase> {};
 class TorchWithExactRoots : public testing::TestWithParam<GoldenCase> {};
 class Papers : public testing::TestWithParam<GoldenCase> {};
 
-// SGD bit for bit. PyTorch's roots are MKL's, not correctly rounded, and it sums the norm of clipping in float32.
+// SGD is equal bit for bit. PyTorch's roots are MKL's, which are not correctly rounded, and it sums the norm of
+// clipping in float32.
 TEST_P(Torch, IsEqualWithinRoundings) {
   const bool is_exact = GetParam().settings.at("kind") == "sgd" && !GetParam().settings.contains("max_norm");
   if (is_exact)
@@ -111,7 +112,7 @@ TEST_P(Torch, IsEqualWithinRoundings) {
     expect_within({.parameters = 2, .state = 10}, GetParam());
 }
 
-// Our loops fuse, divide and round where PyTorch's do, so with roots as IEEE 754 has them nothing is left.
+// Our loops fuse, divide and round like PyTorch's, so with the roots of IEEE 754 no difference remains.
 TEST_P(TorchWithExactRoots, IsEqualBitForBit) { expect_equal(GetParam()); }
 
 TEST_P(Papers, FormulasInDoubleAgree) { expect_within({.parameters = 5, .state = 7}, GetParam()); }

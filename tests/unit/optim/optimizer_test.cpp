@@ -38,7 +38,7 @@ std::vector<Segment> whole_segments() {
   return segments;
 }
 
-/// One owner's part of the arena: [begin, end), and which tensor each of its segments belongs to.
+/// One owner's part of the arena: [begin, end), and the tensor of each of its segments.
 struct Part {
   Part(const OptimizerSpec& spec, std::size_t from, std::size_t to)
       : begin{from}, end{to}, optimizer{spec, cut(from, to), to - from} {}
@@ -67,7 +67,7 @@ struct Part {
   }
 };
 
-/// Puts the sum over all parts of each tensor's norms in the place of each part's own.
+/// Replaces each part's norms by the sum over all parts of the tensor.
 void add_norms(std::span<Part> parts, std::vector<std::span<double>>& norms) {
   std::vector<double> sums(2 * whole_segments().size());
   for (std::size_t p = 0; p < parts.size(); ++p)
@@ -113,8 +113,8 @@ class EveryOptimizer : public testing::TestWithParam<OptimizerKind> {
   OptimizerSpec spec_ = busy_spec(GetParam());
 };
 
-// Cut within tensors and at odd places for those that need no norms; at the ends of tensors for all, as the sum of a
-// norm's parts is rounded differently.
+// Cuts within tensors and at odd places for optimizers without norms; at the ends of tensors for all, because the sum
+// of a norm's parts rounds differently.
 TEST_P(EveryOptimizer, PartsGiveTheSameBits) {
   const auto whole = train(spec_, {0, n_parameters});
   EXPECT_FALSE(same_bits(whole, noise(n_parameters, 1)));
@@ -157,8 +157,7 @@ TEST_P(EveryOptimizer, ScalesTheGradient) {
   EXPECT_TRUE(same_bits(a, b));
 }
 
-// Parts meet segments' ends, lie in several segments and come close to each other; from far away gradients are not
-// read.
+// Parts touch ends of segments, span several segments and are close to each other; distant gradients are not read.
 TEST_P(EveryOptimizer, TouchedPartsGiveTheSameBits) {
   constexpr std::size_t n = 12'000;
   const std::vector<Segment> segments{{{0, 5000}}, {{5000, 1001}, false}, {{6001, 5999}}};
@@ -184,7 +183,7 @@ TEST_P(EveryOptimizer, TouchedPartsGiveTheSameBits) {
   EXPECT_TRUE(same_bits(by_dense, by_sparse));
 }
 
-// What blocked layouts pad with, and elements of no tensor.
+// Padding of blocked layouts, and elements outside tensors.
 TEST_P(EveryOptimizer, LeavesPaddingZeroAndTheRestAlone) {
   std::vector<float> parameters(64, 1.0F), gradient(64, 0.5F);
   std::fill_n(parameters.begin() + 16, 8, 0.0F);
@@ -210,7 +209,7 @@ TEST_P(EveryOptimizer, OfNoElementsDoesNothing) {
   EXPECT_EQ(optimizer.squared_norms(1, {&nothing, 1})[0], 0);
 }
 
-// A run that is stopped, kept and loaded goes on with the same bits.
+// A run that is stopped, saved and loaded continues with the same bits.
 TEST_P(EveryOptimizer, StateAndStepCountAreAll) {
   std::vector<float> gone_on = noise(n_parameters, 1);
   const std::vector<float> gradient = noise(n_parameters, 2);

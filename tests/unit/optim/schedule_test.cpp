@@ -30,7 +30,7 @@ ScheduleSpec schedule_of(const GoldenCase& golden) {
 
 class GoldenSchedule : public testing::TestWithParam<GoldenCase> {};
 
-// PyTorch multiplies its way from step to step; both are within a few roundings of double.
+// PyTorch multiplies from step to step; both are within a few roundings of double.
 TEST_P(GoldenSchedule, EqualsPyTorch) {
   const ScheduleSpec spec = schedule_of(GetParam());
   check(spec);
@@ -83,7 +83,7 @@ TEST(Schedule, StaysAtTheEndBeyondTheTotal) {
   }
 }
 
-// 9,600 samples in batches of 32 and of 96: at every sample count both reach, both have the same rate.
+// 9,600 samples in batches of 32 and of 96: both have the same rate at every common sample count.
 TEST(Schedule, DoesNotKnowTheBatch) {
   const ScheduleSpec spec{.kind = ScheduleKind::cosine, .lr = 0.7, .warmup_samples = 1000, .total_samples = 9600};
   const auto rates = [&](std::uint64_t batch) {

@@ -108,7 +108,7 @@ TEST(ControlWord, ReplicasAgreeOnlyIfAllHashesAreEqual) {
   EXPECT_FALSE(agreed({0xdead'beef, 0xdead'beee}));
   EXPECT_FALSE(agreed({0xdead'beef, std::nullopt, 0xdeac'beef}));
   EXPECT_FALSE(agreed({0, 0, 1}));
-  EXPECT_FALSE(agreed({2, 1, 3}));  // the mean is there, too
+  EXPECT_FALSE(agreed({2, 1, 3}));  // the mean is among them, too
   for (int bit = 0; bit < 32; ++bit) EXPECT_FALSE(agreed({77, 77 ^ (1U << bit), 77})) << bit;
 }
 

@@ -1,4 +1,4 @@
-// The synchronizer of devices, where a recorder plays them and threads are ranks, beside that of the host.
+// The synchronizer of devices beside that of the host; a recorder simulates devices, and threads are ranks.
 #include "parallel/device_synchronizer.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ Course course_of(OptimizerKind kind, double clip_norm = 0) {
   return course;
 }
 
-// All that is kept, of a rank that has all of it; padding is that of the values given, 0.
+// Everything that a rank with all data saves; padding has the initial value, 0.
 Arrays arrays_of(Synchronizer& synchronizer) {
   Arrays all;
   synchronizer.visit([&](const Piece& piece) {
@@ -163,7 +163,7 @@ TEST_P(OnDevices, AStepThatIsNotFiniteLeavesAllAsItWas) {
     make_step(world, course, synchronizer, 1, stream, world.rank() == world.n_ranks() - 1 ? infinity : 0);
     EXPECT_FALSE(std::isfinite(synchronizer.norm(StepBack::last)));
     EXPECT_EQ(statistic({}), 1);
-    make_step(world, course, synchronizer, 2, stream);  // known to the host by now only
+    make_step(world, course, synchronizer, 2, stream);  // only now known to the host
     EXPECT_FALSE(std::isfinite(synchronizer.norm(StepBack::before_last)));
     EXPECT_EQ(arrays_of(synchronizer), before);
     synchronizer.set_n_steps(1, {});
@@ -198,7 +198,7 @@ TEST_P(OnDevices, GoesOnFromWhatWasVisited) {
   });
 }
 
-// A step that was skipped is one of the run, and none of Adam's.
+// A skipped step counts as a step of the run, but not of Adam.
 TEST_P(OnDevices, GoesOnWithTheScaleOfItsLoss) {
   Course course = course_of(OptimizerKind::adam);
   course.options.scales_loss = true;

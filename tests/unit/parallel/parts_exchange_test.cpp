@@ -16,7 +16,7 @@ using Parts = std::vector<core::Slice>;
 
 constexpr std::size_t vector_size = 500;
 
-/// Round by round: of different number and length, none on some ranks, the same on all, all elements.
+/// Parts that differ in number and length between rounds: none on some ranks, the same on all, all elements.
 Parts parts_of(int rank, int round) {
   const auto r = static_cast<std::size_t>(rank);
   switch (round % 5) {
@@ -36,7 +36,7 @@ std::vector<float> vector_of(int rank, int round) {
   return vector;
 }
 
-/// In the order of ranks.
+/// The sum in the order of ranks.
 std::vector<float> sum_of(int n_ranks, int round) {
   std::vector<float> sum(vector_size);
   for (int rank = 0; rank < n_ranks; ++rank) {
@@ -80,7 +80,7 @@ TEST(PartsExchange, SendsNoMoreThanParts) {
   for (const int round : {0, 1})
     for (const std::uint64_t n : words_of_all(static_cast<int>(n_ranks), round)) n_words += n;
   EXPECT_EQ(traffic.bytes, n_words * sizeof(float) * (n_ranks - 1));
-  EXPECT_EQ(traffic.messages, (n_ranks + n_ranks / 2) * (n_ranks - 1));  // half of the ranks have nothing in round 1
+  EXPECT_EQ(traffic.messages, (n_ranks + n_ranks / 2) * (n_ranks - 1));  // half of the ranks have no parts in round 1
 }
 
 TEST(PartsExchange, TestDoesNotWait) {

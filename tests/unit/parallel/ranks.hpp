@@ -21,7 +21,7 @@ using Nodes = std::vector<int>;
 
 inline std::string describe(const Nodes& nodes) { return fmt::format("nodes {}", fmt::join(nodes, " ")); }
 
-/// 1, 2, 3, 4, 5 and 8 ranks on one to three nodes, of equal and different size, in blocks and dealt out in turn.
+/// 1, 2, 3, 4, 5 and 8 ranks on one to three nodes, of equal and different size, in blocks and in turn.
 inline const std::vector<Nodes>& placements() {
   static const std::vector<Nodes> all{
       {0},
@@ -55,7 +55,7 @@ inline std::vector<parallel::Slot> make_slots(const std::vector<std::size_t>& si
   return slots;
 }
 
-/// Odd sizes, one of no elements, and enough for several buckets (of `small_buckets`) and owners.
+/// Odd sizes, an empty one, and enough for several buckets (of `small_buckets`) and owners.
 inline std::vector<parallel::Slot> odd_slots() { return make_slots({10, 5'003, 1, 0, 9'999, 257, 16, 3'333, 31}); }
 
 inline constexpr std::size_t small_bucket_bytes = 16 * 1024;
@@ -67,19 +67,19 @@ inline float small_integer(std::size_t element, int rank, int step) {
   return static_cast<float>(static_cast<int>(mixed % 15) - 7);
 }
 
-/// A value with all its bits in use.
+/// A value that uses all its bits.
 inline float odd_value(std::size_t element, int rank, int step) {
   return small_integer(element, rank, step) / 7.0F + static_cast<float>(element % 1'013) * 1e-4F;
 }
 
-/// Calls `set` for every element of every slot; what lies between slots stays as it is.
+/// Calls `set` for every element of every slot; leaves gaps between slots unchanged.
 template <class Value>
 void fill(std::span<const parallel::Slot> slots, std::span<float> arena, Value value) {
   for (const parallel::Slot& slot : slots)
     for (std::size_t i = slot.slice.offset; i < slot.slice.end(); ++i) arena[i] = value(i);
 }
 
-/// The largest difference, in units of the last place of the larger one; values below `floor` count as that.
+/// The largest difference, in units of the last place of the larger value, or of `floor` if that is larger.
 inline double distance_in_ulp(std::span<const float> a, std::span<const float> b, float floor = 1e-6F) {
   double largest = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {

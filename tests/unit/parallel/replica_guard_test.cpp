@@ -38,7 +38,7 @@ void flip(std::span<float> parameters, std::size_t element, int bit) {
   parameters[element] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(parameters[element]) ^ (1U << bit));
 }
 
-/// One rank's loop, as the trainer has it: six steps, each agreed on one step late.
+/// One rank's loop, as in the trainer: six steps, each agreed on one step late.
 void train(comm::Transport& world, std::uint64_t guard_interval, const std::optional<Flip>& fault) {
   const auto slots = support::odd_slots();
   HostSynchronizer synchronizer{world, slots, make_options(guard_interval)};
@@ -62,7 +62,7 @@ void train(comm::Transport& world, std::uint64_t guard_interval, const std::opti
   act_on(word.finish());
 }
 
-/// The error the run ends with, if it does.
+/// The error that ends the run, if there is one.
 std::optional<core::Error> run(const Nodes& nodes, std::uint64_t guard_interval, const std::optional<Flip>& fault) {
   return core::complaint_of(
       [&] { comm::run_as_threads(nodes, [&](comm::Transport& world) { train(world, guard_interval, fault); }); });
@@ -113,7 +113,7 @@ TEST(ReplicaGuard, AnyBitOfAnyTensorIsNoticed) {
   }
 }
 
-// The guard does not look after step 2, so only the other nodes tell, when it looks after step 4.
+// The guard does not look after step 2, so only the other nodes can tell, when it looks after step 4.
 TEST(ReplicaGuard, NamesTheNodeThatDiffersFromMost) {
   for (const int rank : {0, 1, 2}) {
     const auto error = run({0, 1, 2}, 2, Flip{.by_rank = rank, .after_step = 2, .slot = 4, .element = 17, .bit = 20});
@@ -129,7 +129,7 @@ TEST(ReplicaGuard, NamesTheNodeThatDiffersFromMost) {
   EXPECT_NE(error->problem().where.find("on node 1"), std::string::npos) << error->what();
 }
 
-// What --inject makes of a parameter and a rank: the one that is asked for is the one that is named.
+// The effect of --inject with a parameter and a rank: the message names the same rank.
 TEST(ReplicaGuard, NamesTheRankThatADrillNames) {
   for (const int by_rank : {0, 1, 2}) {
     std::vector<std::string> found(3);
@@ -156,7 +156,7 @@ TEST(ReplicaGuard, AllRanksFailAlikeWhereReplicasDiffer) {
     synchronizer.publish_initial();
     synchronizer.step({.learning_rate = 0});
     if (world.rank() == 3) flip(synchronizer.parameters(), slots[1].slice.offset + 4'000, 30);
-    synchronizer.step({.learning_rate = 0});  // at a rate of 0 the bit stays as it is
+    synchronizer.step({.learning_rate = 0});  // with a rate of 0 the bit stays
     const auto error = core::complaint_of([&] { synchronizer.fail_for_replicas(); });
     messages[static_cast<std::size_t>(world.rank())] = error->what();
   });

@@ -11,7 +11,7 @@ namespace {
 
 const BucketOptions small{.target{20'000}, .first{1'000}, .last{1'000}};
 
-/// Of sizes such as layers have, with units of their own.
+/// Slots with sizes like those of layers, with units of their own.
 std::vector<Slot> layers() {
   std::vector<Slot> slots = support::make_slots({10, 1'280, 36'864, 64, 1, 0, 9'999, 73'728});
   slots[1].block = 20;

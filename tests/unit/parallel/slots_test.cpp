@@ -43,7 +43,7 @@ TEST(Slots, FirstNotFiniteSlotIsFound) {
   EXPECT_EQ(find_not_finite(slots, arena), 1U);
 }
 
-// Of 20 rows 16 lie together, so the last block has 12 rows of padding, and the slot some more.
+// A block has 16 of the 20 rows, so the last block has 12 rows of padding, and the slot some more.
 TEST(Slots, RowsOfAPart) {
   const Slot slot{.name = "w", .slice = {64, 2'000}, .block = 960, .block_rows = 16, .n_rows = 20};
   EXPECT_EQ(rows_of(slot, {64, 960}), (core::Slice{0, 16}));

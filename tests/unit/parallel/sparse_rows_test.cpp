@@ -14,7 +14,7 @@ namespace {
 
 using support::Nodes;
 
-constexpr std::size_t width = 37;  // no divisor of a slice
+constexpr std::size_t width = 37;  // does not divide a slice
 constexpr std::size_t n_rows = 200;
 constexpr std::size_t table = 1;  // the slot
 
@@ -24,7 +24,7 @@ std::vector<Slot> make_slots(bool is_sparse) {
   return slots;
 }
 
-/// Rows of a rank's samples, some of them twice, the same rows as other ranks', or none.
+/// Rows of a rank's samples: some of them twice, the same rows as other ranks', or none.
 std::vector<std::uint64_t> rows_of(int rank, int step) {
   std::vector<std::uint64_t> rows;
   if ((rank + step) % 3 == 2) return rows;
@@ -75,7 +75,7 @@ std::vector<float> train(const Nodes& nodes, RowValue value, bool is_sparse, dou
   return parameters;
 }
 
-// Of more than two nodes the order in which they are added differs, so there sums have to be exact.
+// With more than two nodes the order of additions differs, so sums have to be exact.
 TEST(SparseRows, ParametersAreThoseOfDenseGradients) {
   for (const Nodes& nodes : support::placements()) {
     const bool is_ordered = *std::max_element(nodes.begin(), nodes.end()) < 2;
@@ -101,7 +101,7 @@ TEST(SparseRows, OnlyTouchedRowsAreRead) {
     HostSynchronizer synchronizer{world, slots, {}};
     synchronizer.publish_initial();
     const auto row_begin = [&](std::size_t row) { return slots[table].slice.offset + row * width; };
-    for (int step = 0; step < 2; ++step) {  // marks do not outlast a step
+    for (int step = 0; step < 2; ++step) {  // marks end with the step
       const std::uint64_t touched = step == 0 ? 3 : 90;
       std::fill(synchronizer.gradients().begin(), synchronizer.gradients().end(), 0.0F);
       if (world.rank() == 1) {

@@ -31,14 +31,14 @@ std::vector<Slot> slots_with_tables(bool is_sparse) {
   return slots;
 }
 
-/// Tables in buckets of their own, so that several sums are under way; or one bucket of all but the last slot, so that
-/// slices hold parts of tables and what lies between them.
+/// Each table in its own bucket, so that several sums run at once; or one bucket of all but the last slot, so that
+/// slices hold parts of tables and the gaps between them.
 BucketOptions buckets(bool is_one) {
   const std::uint64_t target = is_one ? 1 << 20 : support::small_bucket_bytes;
   return {{target}, {is_one ? target : 256}, {256}};
 }
 
-/// What the ranks touch in one step.
+/// The rows that ranks touch in one step.
 enum class Pattern { none, few, same, one_rank, random, most, all };
 constexpr std::array patterns{Pattern::few,  Pattern::all,      Pattern::none, Pattern::random,
                               Pattern::most, Pattern::one_rank, Pattern::same};
@@ -66,7 +66,7 @@ Rows rows_of(Pattern pattern, const TableShape& shape, int rank, int step) {
 
 using Value = float (*)(std::size_t element, int rank, int step);
 
-/// Of one rank in one step, given what it touches of each table.
+/// The gradient of one rank in one step, given the rows that it touches of each table.
 float gradient_at(std::span<const Slot> slots, std::size_t i, Pattern pattern, Value value, int rank, int step) {
   for (const TableShape& shape : {wide, narrow}) {
     const std::size_t from = slots[shape.slot].slice.offset;
@@ -82,7 +82,7 @@ struct Setup {
   Value value = support::small_integer;
 };
 
-/// Parameters of every rank after every step: sums of gradients, with the sign turned.
+/// Parameters of every rank after every step: sums of gradients, with the opposite sign.
 using History = std::vector<std::vector<std::vector<float>>>;
 
 void train_tables(comm::Transport& world, const Setup& setup, std::vector<std::vector<float>>& history) {
@@ -110,7 +110,7 @@ History train_on(const Nodes& nodes, const Setup& setup) {
   return history;
 }
 
-/// Returns what every rank has after each step, summed over all ranks in double.
+/// Returns every rank's parameters after each step, summed over all ranks in double.
 std::vector<std::vector<double>> expected_history(std::size_t n_ranks, Value value) {
   const auto slots = slots_with_tables(true);
   std::vector<std::vector<double>> history(2 * patterns.size(), std::vector<double>(arena_elements(slots)));
@@ -164,7 +164,7 @@ TEST(SparseSum, GivesAllNodesTheSameBits) {
   }
 }
 
-// Two addends have one order.
+// Two addends have only one order.
 TEST(SparseSum, OfTwoNodesHasTheBitsOfADenseSum) {
   for (const Nodes& nodes : {Nodes{0, 1}, Nodes{0, 0, 1, 1}, Nodes{0, 1, 1, 1, 0}}) {
     const auto sparse = train_on(nodes, {.value = support::odd_value}).front().back();
@@ -182,7 +182,7 @@ std::vector<Slot> table_alone() {
   return slots;
 }
 
-/// Of one step in which rank r touches touched[r].
+/// The traffic of one step in which rank r touches touched[r].
 comm::Traffic step_traffic(const std::vector<Rows>& touched, const SynchronizerOptions& options) {
   Nodes nodes;
   for (std::size_t r = 0; r < touched.size(); ++r) nodes.push_back(static_cast<int>(r));
@@ -203,12 +203,12 @@ std::uint64_t dense_bytes(std::string_view algorithm, std::size_t n_nodes, const
   return comm::find_algorithm(algorithm)->all_reduce.cost(call, Nodes(n_nodes)).bytes;
 }
 
-/// Of the word by which nodes learn that one halts.
+/// The bytes of the word by which nodes learn that one halts.
 std::uint64_t halt_bytes(std::size_t n_nodes) {
   return dense_bytes("recursive_doubling", n_nodes, {.dtype = core::DType::uint64, .n_elements = 1});
 }
 
-/// Of that, and of the counts of rows.
+/// The bytes of that word, and of the counts of rows.
 std::uint64_t count_bytes(std::size_t n_nodes) {
   return halt_bytes(n_nodes) +
          dense_bytes("recursive_doubling", n_nodes, {.dtype = core::DType::uint64, .n_elements = n_nodes});
@@ -236,7 +236,7 @@ TEST(SparseSum, SendsEverythingWhereThatIsFewerBytes) {
   for (const std::size_t n_nodes : {2U, 3U}) {
     const std::uint64_t all =
         dense_bytes(n_nodes == 2 ? "rabenseifner" : "ring", n_nodes, {.n_elements = alone_elements});
-    std::vector<Rows> touched{all_but(alone_rows), all_but(alone_rows)};  // each has all of them
+    std::vector<Rows> touched{all_but(alone_rows), all_but(alone_rows)};  // each touches all rows
     touched.resize(n_nodes);
     EXPECT_EQ(step_traffic(touched, {}).bytes, count_bytes(n_nodes) + all);
     touched[1] = all_but(80);  // two parts, and a row less: just below
@@ -259,7 +259,7 @@ TEST(SparseSum, TravelsBeforeTheStep) {
     const auto row = synchronizer.gradients().subspan(slots[wide.slot].slice.offset + 3 * wide.width, wide.width);
     row[0] = static_cast<float>(1 + world.rank());
     synchronizer.touch(wide.slot, Rows{3});
-    for (std::uint64_t looks = 0; row[0] != 3; ++looks) {  // until the other node's has been added
+    for (std::uint64_t looks = 0; row[0] != 3; ++looks) {  // until the other node's values have been added
       synchronizer.ready(wide.slot);
       world.relax(looks);
     }

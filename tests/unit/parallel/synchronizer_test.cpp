@@ -29,7 +29,7 @@ SynchronizerOptions options_for(OptimizerKind kind, bool is_deterministic = fals
   return options;
 }
 
-/// What happens in one step, besides the gradients.
+/// Events of one step, besides the gradients.
 struct Step {
   double lr = 0.25;
   float scale = 1;
@@ -38,7 +38,7 @@ struct Step {
 
 using Gradient = float (*)(std::size_t element, int rank, int step);
 
-/// The same steps by one optimizer over all, from sums taken in double.
+/// The same steps by one optimizer over everything, with sums in double.
 class Serial {
  public:
   Serial(std::vector<Slot> slots, const optim::OptimizerSpec& spec)
@@ -104,7 +104,7 @@ void expect_serial(const Nodes& nodes, const Case& which) {
     if (world.rank() == 0) support::fill(which.slots, synchronizer.parameters(), initial_value);
     synchronizer.publish_initial();
     for (std::size_t s = 0; s < which.steps.size(); ++s) {
-      for (std::size_t slot = 0; slot < which.slots.size(); ++slot) {  // there one after another, as in backward
+      for (std::size_t slot = 0; slot < which.slots.size(); ++slot) {  // one after another, as in backward
         support::fill({&which.slots[slot], 1}, synchronizer.gradients(),
                       [&](std::size_t i) { return which.gradient(i, world.rank(), static_cast<int>(s)); });
         if (s % 2 == 0) synchronizer.ready(slot);
@@ -132,7 +132,7 @@ TEST(HostSynchronizer, MomentumIsExact) {
   }
 }
 
-// From integer gradients, so the sums are exact: an owner's slice is updated as it would be within the whole.
+// With integer gradients, so the sums are exact: an owner's slice is updated as in the whole.
 TEST(HostSynchronizer, ElementwiseOptimizersGiveTheSameBits) {
   for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::adamw, OptimizerKind::adadelta}) {
     Case which{options_for(kind)};
@@ -162,7 +162,7 @@ TEST(HostSynchronizer, OddGradientsAreSummedWithinAFewUlp) {
   for (const bool is_deterministic : {false, true}) {
     Case which{options_for(OptimizerKind::sgd, is_deterministic)};
     which.gradient = odd_gradient;
-    which.steps = {{.lr = 64}};  // far from what was there, as differences of close values have few right bits
+    which.steps = {{.lr = 64}};  // far from the initial values: differences of close values are inexact
     which.tolerance_ulp = 12;
     expect_serial_everywhere(which);
   }
@@ -229,11 +229,11 @@ TEST(HostSynchronizer, MessagesTravelBeforeTheStep) {
     synchronizer.publish_initial();
     const auto gradients = synchronizer.gradients();
     support::fill(slots, gradients, [&](std::size_t) { return static_cast<float>(1 + world.rank()); });
-    for (std::uint64_t looks = 0; gradients[0] != 3; ++looks) {  // until the other node's has been added
+    for (std::uint64_t looks = 0; gradients[0] != 3; ++looks) {  // until the other node's values have been added
       synchronizer.ready(0);
       world.relax(looks);
     }
-    EXPECT_EQ(gradients[slots.back().slice.offset], static_cast<float>(1 + world.rank()));  // not said to be complete
+    EXPECT_EQ(gradients[slots.back().slice.offset], static_cast<float>(1 + world.rank()));  // not reported as complete
     synchronizer.step({.learning_rate = 1});
     EXPECT_EQ(synchronizer.parameters()[slots.back().slice.offset], -3);
   });
@@ -254,10 +254,10 @@ TEST(HostSynchronizer, CountsTheTimeSpentWaiting) {
   }
 }
 
-/// What ranks own of a run, by tensor and state, each in the order of the arena.
+/// What ranks save of a run, by tensor and state, each in the order of the arena.
 using Kept = std::map<std::pair<std::size_t, std::string>, std::vector<float>>;
 
-/// Two layers in blocks of rows, the last block in part padding, and a bias.
+/// Two layers in blocks of rows, with padding in the last block, and a bias.
 std::vector<Slot> layers_in_blocks() {
   std::vector<Slot> slots = support::make_slots({64 * 96, 48, 5 * 1'600});
   slots[0].block = 16 * 96, slots[0].block_rows = 16, slots[0].n_rows = 60;
@@ -273,10 +273,10 @@ void make_step(HostSynchronizer& synchronizer, int rank, int number) {
   synchronizer.step({.learning_rate = 0.25});
 }
 
-/// Ends with what step() did to the parameters.
+/// How one rank halts a step.
 struct Halt {
   int by_rank = 0;
-  float gradient = 1;  ///< of that rank, instead of halt() if it is not finite
+  float gradient = 1;  ///< of that rank; it calls halt() only if this is finite
   double clip_norm = 0;
 };
 
@@ -320,12 +320,12 @@ TEST(HostSynchronizer, ANormThatIsNotFiniteHalts) {
     expect_halt(nodes, {.gradient = std::numeric_limits<float>::infinity(), .clip_norm = 1e9});
 }
 
-/// Where the values of a piece lie in its slot.
+/// The place of a piece's values in its slot.
 core::Slice place_of(const Piece& piece, const Slot& slot) {
   return {piece.rows.offset / slot.block_rows * slot.block, piece.values.size()};
 }
 
-// What is visited at one cut is all there is, and what is put back at another one goes on to the same bits.
+// Values visited with one division are complete: restored with another one, the run continues with the same bits.
 TEST(HostSynchronizer, WhatIsVisitedIsAllThatARunNeeds) {
   SynchronizerOptions options = options_for(OptimizerKind::sgd);
   options.optimizer.momentum = 0.5;
@@ -368,7 +368,7 @@ TEST(HostSynchronizer, WhatIsVisitedIsAllThatARunNeeds) {
   }
 }
 
-// A host skips no step, so each is an update of a run that a GPU began.
+// A host skips no step, so each one is an update of a run that began on a GPU.
 TEST(HostSynchronizer, CountsEachStepAsAnUpdateOfALossThatWasScaled) {
   comm::run_as_threads({0, 1}, [&](comm::Transport& world) {
     HostSynchronizer synchronizer{world, support::odd_slots(), options_for(OptimizerKind::adam)};

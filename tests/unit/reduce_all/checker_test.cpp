@@ -1,4 +1,4 @@
-// Test data on a device: the same bytes and the same findings as the host's.
+// Test data on a device: the same bytes and the same results of checks as on the host.
 #include "reduce_all/checker.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using runtime::kernel::ThreadOrder;
 constexpr int n_ranks = 3;
 constexpr std::byte around{0x5A};
 
-/// Bytes of the device from `offset` on, between others that nobody may touch.
+/// Bytes of the device from `offset` on, between others that must not be touched.
 class CheckedBytes {
  public:
   CheckedBytes(std::size_t n, std::size_t offset)
@@ -110,7 +110,7 @@ void expect_same_input(Checker& checker, const TestData& data, const comm::Call&
   EXPECT_EQ(input.read(), right);
 }
 
-/// At a place of its own for each call: all multiples of the element's size come up.
+/// At a different place for each call, so that all multiples of the element's size occur.
 void expect_same(const comm::Call& call, int rank, ThreadOrder order) {
   SCOPED_TRACE(testing::Message() << comm::name(call.collective) << ' ' << comm::name(call.op) << ' '
                                   << core::name(call.dtype) << ' ' << call.n_elements << " rank " << rank);
@@ -121,7 +121,7 @@ void expect_same(const comm::Call& call, int rank, ThreadOrder order) {
   for (const std::uint64_t seed : {1, 2}) {
     const TestData data{call, rank, n_ranks, seed};
     expect_same_input(checker, data, call, call.input_elements(rank, n_ranks), offset);
-    if (seed == 2) expect_same_input(checker, data, call, call.n_elements, offset);  // as what copies has it
+    if (seed == 2) expect_same_input(checker, data, call, call.n_elements, offset);  // as a copying algorithm has it
     if (seed == 1) expect_same_findings(checker, data, call, rank, offset);
   }
   EXPECT_TRUE(device.complaints().empty()) << device.complaints().front();

@@ -34,7 +34,7 @@ TEST(Pace, ARowThatTakesLongerThanForeseenIsCutShort) {
   contender.spent = 10;
   EXPECT_EQ(affordable_samples(options, contender, 125), 0);
   contender.samples.assign(5, 1e-6);
-  EXPECT_EQ(affordable_samples(options, contender, 125), 3);  // 8 in all
+  EXPECT_EQ(affordable_samples(options, contender, 125), 3);  // 8 in total
   options.iterations = 1000;
   EXPECT_EQ(affordable_samples(options, contender, 125), 125);
 }
@@ -71,7 +71,7 @@ TEST(Pace, ABatchIsAnEighthOfTheRowOrATenthOfASecond) {
   EXPECT_EQ(plan_batch(contender), 5);
   contender.estimate = 1;
   EXPECT_EQ(plan_batch(contender), 1);
-  contender.samples.assign(10, 1e-3);  // what was measured counts for more than the estimate
+  contender.samples.assign(10, 1e-3);  // measurements count for more than the estimate
   contender.spent = 0.01;
   EXPECT_EQ(plan_batch(contender), 100);
 }
@@ -114,7 +114,7 @@ TEST(Limit, EveryRankReadsWhatOthersAddUpOrBring) {
 
 TEST(Limit, TheSlowerOfCopyingAndReadingBinds) {
   const comm::Call call = call_of(comm::Collective::all_reduce);
-  // Of a tenth of what was read: a line's way, and a tenth of the rest.
+  // For a tenth of the bytes that were read: the time of a line, plus a tenth of the rest.
   LimitTimes times{.copying = {1e-7}, .one_way = {5e-8}, .reading = {1e-6}, .read = {10'000}};
   Limit limit = find_limit(call, times, 2);
   EXPECT_DOUBLE_EQ(limit.GBps, 1000 / 145.0);

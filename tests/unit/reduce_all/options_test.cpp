@@ -193,7 +193,7 @@ TEST(Options, KeepsTheArgumentsAsTyped) { EXPECT_EQ(parse({"-b", "64K"}).argumen
 
 struct BadCase {
   Words words;
-  std::string in_message;  ///< each message says what it is about
+  std::string in_message;  ///< each message names its subject
 };
 
 class BadOptions : public testing::TestWithParam<BadCase> {};

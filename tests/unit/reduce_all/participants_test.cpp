@@ -55,7 +55,7 @@ TEST(Participants, OnDevicesAreThoseForThem) {
   EXPECT_EQ(names({}, {0, 0}, Devices::own, {"-d", "int16"}), (Names{"staged", "auto"}));
   options.algorithm = {"nccl:ring/ll"};
   EXPECT_EQ(names(options, {0, 0}, Devices::own), Names{"nccl:ring/ll"});
-  EXPECT_THROW(names(options, {0, 0}, Devices::own, {"-d", "all"}), core::Error);  // it knows no int16
+  EXPECT_THROW(names(options, {0, 0}, Devices::own, {"-d", "all"}), core::Error);  // it does not support int16
 }
 
 TEST(Participants, ThoseBySwitchesNeedThem) {
@@ -66,7 +66,7 @@ TEST(Participants, ThoseBySwitchesNeedThem) {
   EXPECT_EQ(names(options, {0, 0, 0}, Devices::switched), Names{"nccl:nvls"});
   EXPECT_THROW(names(options, {0, 0, 0}, Devices::own), core::Error);
   EXPECT_THROW(names(options, {0, 0, 0}, Devices::shared), core::Error);
-  EXPECT_THROW(names(options, {0}, Devices::switched), core::Error);  // nobody to add to
+  EXPECT_THROW(names(options, {0}, Devices::switched), core::Error);  // no other rank to add
   options.algorithm = {"nccl:nvlstree"};
   EXPECT_EQ(names(options, {0, 0, 0, 1, 1, 1}, Devices::switched), Names{"nccl:nvlstree"});
   EXPECT_THROW(names(options, {0, 0, 0}, Devices::switched), core::Error);

@@ -98,7 +98,7 @@ TEST(JsonReport, TheSchemaKnowsTheColumns) {
   EXPECT_TRUE(names.empty()) << *names.begin();
 }
 
-// Programs know them by these names and places.
+// Programs rely on these names and places.
 TEST(CsvReport, HeaderIsWhatProgramsRelyOn) {
   EXPECT_EQ(csv_header(),
             "bytes,count,dtype,op,algorithm,collective,in_place,iterations,time_us_p50,time_us_p50_low,"
@@ -258,7 +258,7 @@ TEST(TextReport, SaysWhatWasMeasuredAgainAndWhatIsDoubtful) {
       << closing;
 }
 
-// Thousands of ranks make a long file, which many short sizes would write again and again.
+// Thousands of ranks make a long file, which many short sizes would rewrite again and again.
 TEST(Reports, SpendLittleTimeOnWriting) {
   Options options;
   options.json = testing::TempDir() + "spend_little.json";

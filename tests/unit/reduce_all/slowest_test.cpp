@@ -29,10 +29,10 @@ TEST(Slowest, OneRankKeepsItsOwn) {
   });
 }
 
-// Gathered at rank 0, it would be 63 times the samples of a rank there.
+// A gather at rank 0 would receive 63 times the samples of a rank.
 TEST(Slowest, NoRankReceivesMoreThanTwiceItsOwnTimes) {
   constexpr std::size_t n_ranks = 64;
-  constexpr std::size_t n_samples = 3000;  // fewer are sent in fewer messages instead
+  constexpr std::size_t n_samples = 3000;  // fewer samples use fewer messages instead
   const comm::Traffic traffic = comm::run_as_threads(std::vector<int>(n_ranks), [](comm::Transport& transport) {
     std::vector<double> times(n_samples, transport.rank());
     EXPECT_EQ(keep_slowest(transport, times), transport.rank() == n_ranks - 1 ? n_samples : 0);

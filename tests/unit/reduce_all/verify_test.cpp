@@ -29,10 +29,10 @@ Bytes input_of(const comm::Call& call, int rank, int n_ranks) {
 
 struct Reduced {
   Bytes output;
-  bool is_exact = true;  ///< no partial result was rounded or left the type's range
+  bool is_exact = true;  ///< no partial result was rounded or left the range of the type
 };
 
-// One step of the reduction, in the type's own arithmetic but seen in a wider one.
+// One step of the reduction, in the type's own arithmetic but checked in a wider one.
 template <class T>
 T combine(comm::ReduceOp op, T a, T b, bool& is_exact) {
   using Wide = std::conditional_t<std::is_integral_v<T>, std::int64_t, double>;
@@ -68,7 +68,7 @@ T finish(comm::ReduceOp op, T sum, int n_ranks) {
     return static_cast<T>(static_cast<float>(sum) / static_cast<float>(n_ranks));
 }
 
-// The reduction of `inputs` in their order, by brute force.
+// Reduces `inputs` in their order, by brute force.
 Reduced reduce(const comm::Call& call, const std::vector<Bytes>& inputs, int divisor) {
   return core::visit(call.dtype, [&]<class T>(std::type_identity<T>) {
     Reduced reduced{Bytes(call.n_elements * sizeof(T))};
@@ -96,7 +96,7 @@ std::uint64_t n_wrong(const comm::Call& call, const Bytes& output, int n_ranks, 
   return TestData{call, rank, n_ranks, seed}.check(output).n_wrong;
 }
 
-// A sum that fits 8 bits is less than 130, so its average over 130 ranks is 0 whatever happens.
+// A sum that fits 8 bits is less than 130, so its average over 130 ranks is always 0.
 bool is_averaged_away(core::DType dtype, comm::ReduceOp op, int n_ranks) {
   return op == comm::ReduceOp::avg && !core::is_floating(dtype) && core::size_of(dtype) == 1 && n_ranks == 130;
 }

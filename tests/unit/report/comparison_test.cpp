@@ -59,13 +59,13 @@ TEST(Comparison, NoiseIsToldApartFromSameness) {
   std::vector<Visit> wild = visits(10, 10);
   for (std::size_t i = 0; i < wild.size(); i += 2) wild[i].time_us *= 1.6;
   EXPECT_EQ(compare_one(wild, visits(10, 10)).rows.front().verdict, Verdict::noisy);
-  // However far apart: so few say nothing.
+  // However far apart, so few visits prove nothing.
   const Compared few = compare_one(visits(2, 10), visits(2, 30)).rows.front();
   EXPECT_EQ(few.verdict, Verdict::noisy);
   EXPECT_FALSE(few.told_from);
 }
 
-// Cores that are further apart make it slow, and that is nobody's regression.
+// A greater distance between cores makes calls slow, which is not a regression.
 TEST(Comparison, OnlyVisitsWithCoresEquallyFarApartArePairs) {
   const Comparison elsewhere = compare_one(visits(10, 10, 100), visits(10, 30, 400));
   EXPECT_EQ(elsewhere.rows.front().verdict, Verdict::noisy);
@@ -118,20 +118,20 @@ TEST(Comparison, WhatOnlyAPooledLaunchMeasuredIsComparedToo) {
 TEST(Comparison, ARunThatEndedEarlyDoesNotPass) {
   const std::vector<Results> before{launch({{ring(8), visits(10, 10)}, {ring(16), visits(10, 10)}})};
   std::vector<Results> now{launch({{ring(8), visits(10, 10)}})};
-  EXPECT_TRUE(compare(before, now, 0.05).is_passed());  // 16 B was not asked for
+  EXPECT_TRUE(compare(before, now, 0.05).is_passed());  // 16 B was not requested
   now.front().is_complete = false;
   const Comparison c = compare(before, now, 0.05);
   EXPECT_FALSE(c.is_passed());
   EXPECT_FALSE(c.is_slower());
   EXPECT_TRUE(to_text(c).ends_with("# Regression           : UNFINISHED: the run ended before 1 of 2 rows\n"));
   EXPECT_NE(to_junit(c).find("failures=\"1\""), std::string::npos) << to_junit(c);
-  // A baseline of such a run is one, and is told.
+  // A baseline of such a run is valid, and the output says so.
   const Comparison old = compare(now, before, 0.05);
   EXPECT_TRUE(old.is_passed());
   EXPECT_EQ(old.changes, std::vector<std::string>{"b.json comes from a run that ended early"});
 }
 
-// One of many rows must be surer than one alone.
+// One of many rows needs more certainty than a single row.
 TEST(Comparison, IsStricterTheMoreRowsThereAre) {
   std::vector<Series> before, now;
   for (std::uint64_t bytes = 1; bytes <= 200; ++bytes) {
@@ -144,7 +144,7 @@ TEST(Comparison, IsStricterTheMoreRowsThereAre) {
   EXPECT_TRUE(compare(one_before, one_now, 0.05).is_slower());
 }
 
-// `n_rows` of ten visits, whose noise is their own; those of a round share `drift`.
+// `n_rows` of ten visits with independent noise; rows of a round share `drift`.
 std::vector<Results> noisy_launch(int n_rows, double factor,
                                   const std::vector<double>& drift = std::vector<double>(10, 1)) {
   std::vector<Series> series;
@@ -176,13 +176,13 @@ TEST(Comparison, TellsOfAllRowsTogetherWhatItCannotTellOfAny) {
   EXPECT_EQ(same.overall->verdict, Verdict::same);
 }
 
-// What all rows of a round have in common does not average out, and is no proof either.
+// What all rows of a round have in common does not average out, and proves nothing either.
 TEST(Comparison, RoundsThatDifferAmongThemselvesTellLess) {
   const std::vector<double> drift{0.7, 1.5, 0.8, 1.4, 0.9, 1.3, 1, 1.2, 0.75, 1.6};
   EXPECT_FALSE(compare(noisy_launch(40, 1, drift), noisy_launch(40, 1.1, drift), 0.05).is_slower());
 }
 
-// Five launches a side: what differs from one to the next is no regression, however sure each of them is of itself.
+// Five launches per side: a difference between launches is no regression, however certain each launch is.
 TEST(Comparison, LaunchesSpeakForThemselves) {
   const auto launches = [](std::initializer_list<double> factors, int n_rows) {
     std::vector<Results> all;
@@ -194,16 +194,16 @@ TEST(Comparison, LaunchesSpeakForThemselves) {
   EXPECT_TRUE(same.is_by_launch);
   EXPECT_EQ(same.overall->n_before, 5u);
   EXPECT_FALSE(same.is_slower()) << to_text(same);
-  // By a tenth slower, launch for launch beyond chance and beyond the tolerance.
+  // Slower by a tenth, launch for launch, beyond chance and beyond the tolerance.
   const Comparison slower =
       compare(launches({1, 1.03, 0.98, 1.01, 1.02}, 40), launches({1.1, 1.12, 1.08, 1.11, 1.13}, 40), 0.05);
   EXPECT_EQ(slower.overall->verdict, Verdict::slower) << to_text(slower);
   EXPECT_NE(to_text(slower).find("5 launches against 5"), std::string::npos);
-  // Beyond chance, and allowed.
+  // Beyond chance, but within the tolerance.
   const Comparison little =
       compare(launches({1, 1.003, 0.998, 1.001, 1.002}, 40), launches({1.03, 1.031, 1.029, 1.033, 1.028}, 40), 0.05);
   EXPECT_FALSE(little.is_slower()) << to_text(little);
-  // A row alone: one launch of five cannot make it slower.
+  // A single row: one launch of five cannot make it slower.
   std::vector<Results> old, fresh;
   for (int i = 0; i < 5; ++i) {
     old.push_back(launch({{ring(8), visits(10, 10)}}));

@@ -15,8 +15,8 @@ std::vector<double> ascending(std::size_t n, double first) {
   return values;
 }
 
-// Of the C(8, 4) = 70 orders of four times before and four now 1, 1, 2, 3, 5, 5, 7, 7, 8, 7, 7, 5, 5, 3, 2, 1, 1 have
-// U = 0 to 16 (Mann and Whitney 1947, table I).
+// There are C(8, 4) = 70 orders of four times before and four now. U = 0 to 16 occurs in 1, 1, 2, 3, 5, 5, 7, 7, 8, 7,
+// 7, 5, 5, 3, 2, 1, 1 of them (Mann and Whitney 1947, table I).
 TEST(Shift, OfOneStratumIsTheTestOfMannAndWhitney) {
   const Shift shift{Strata{{{4, 2, 1, 3}, {8, 5, 7, 6}}}};
   EXPECT_EQ(shift.n_pairs(), 16u);
@@ -75,7 +75,7 @@ TEST(Shift, EqualTimesSpeakForNeitherSide) {
   EXPECT_EQ(*shift.ratio(), 1);
 }
 
-// Holm 1979, worked by hand: 4 x 0.005, 3 x 0.01, 2 x 0.03, and no less for 0.04.
+// Holm 1979, calculated by hand: 4 x 0.005, 3 x 0.01, 2 x 0.03, and no less for 0.04.
 TEST(AdjustHolm, MultipliesByWhatIsLeft) {
   const std::vector<double> adjusted = adjust_holm(std::vector{0.01, 0.04, 0.03, 0.005});
   EXPECT_DOUBLE_EQ(adjusted[0], 0.03);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* asked_place = "LOCKSTEP_SIGNAL_URI";
 
-// As on another node, where the process of that number is another one.
+// On another node, the process of that number is another one.
 TEST(Asked, AFileOfSomebodyElseIsNotTouched) {
   std::FILE* const file = std::tmpfile();
   ASSERT_NE(file, nullptr);

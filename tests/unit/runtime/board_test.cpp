@@ -85,7 +85,7 @@ TEST_F(BoardTest, AFileOfADeadJobIsCleared) {
   if (child == 0) {
     auto board = join(1, 3);
     if (!board->claim_report()) _exit(1);
-    board.release();  // dies without leaving
+    board.release();  // ends without leaving
     _exit(0);
   }
   int status = -1;
@@ -108,14 +108,14 @@ TEST_F(BoardTest, TheNextJobRemovesWhatDeadJobsHaveLeft) {
   const auto next_job = [&](const char* key) { return Board::join({"test", key, 0, 1, 0, 1}, folder_); };
   const pid_t child = fork();
   if (child == 0) {
-    join(1, 3).release();  // dies without leaving
+    join(1, 3).release();  // ends without leaving
     _exit(0);
   }
   int status = -1;
   waitpid(child, &status, 0);
   ASSERT_EQ(status, 0);
   EXPECT_TRUE(next_job("a"));
-  EXPECT_EQ(n_files(), 1);  // too young to tell
+  EXPECT_EQ(n_files(), 1);  // too young to decide
   age(std::chrono::minutes{2});
   EXPECT_TRUE(next_job("b"));
   EXPECT_EQ(n_files(), 0);
@@ -145,7 +145,7 @@ TEST_F(BoardTest, DoesNotFollowALinkOfAnother) {
     const auto board = join(0, 2);
     ASSERT_TRUE(board);
   }
-  // The name is known from a run of the same job; now a link waits there.
+  // A run of the same job shows the name; now a link with that name exists.
   const auto board = join(0, 2);
   fs::path name;
   for (const auto& entry : fs::directory_iterator{folder_})
@@ -155,7 +155,7 @@ TEST_F(BoardTest, DoesNotFollowALinkOfAnother) {
   EXPECT_FALSE(join(1, 2));
   EXPECT_EQ(fs::file_size(target), 4);
 
-  // The first of the node tells.
+  // The first process of the node reports it.
   const auto expect = [&](const std::string& what) {
     const auto error = core::complaint_of([&] { static_cast<void>(join(0, 2)); });
     ASSERT_TRUE(error);
@@ -173,7 +173,7 @@ TEST_F(BoardTest, DoesNotFollowALinkOfAnother) {
   expect("a pipe or device");
   fs::remove(name);
   std::ofstream{name} << "";
-  if (chown(name.c_str(), 54321, 54321) != 0) return;  // only root can tell more
+  if (chown(name.c_str(), 54321, 54321) != 0) return;  // only root can test more
   expect("a file of user 54321");
 }
 

@@ -19,7 +19,7 @@ TEST(Buffer, IsPageAlignedAndZeroed) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.bytes().data()) % page, 0);
     EXPECT_TRUE(
         std::all_of(buffer.bytes().begin(), buffer.bytes().end(), [](std::byte b) { return b == std::byte{0}; }));
-    std::fill(buffer.bytes().begin(), buffer.bytes().end(), std::byte{0xff});  // the next one may get this memory
+    std::fill(buffer.bytes().begin(), buffer.bytes().end(), std::byte{0xff});  // the next buffer may get this memory
   }
 }
 

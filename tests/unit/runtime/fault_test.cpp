@@ -85,7 +85,7 @@ TEST(Drill, RanksAndStepsThatThereAreNotAreRefused) {
   EXPECT_NO_THROW(drill.require_steps(5));
 }
 
-/// How a process ends, or stops, that gets to `places` in turn.
+/// How a process ends, or stops, that reaches `places` in turn.
 int fate(std::string_view fault, int rank, const std::vector<std::pair<std::string_view, std::uint64_t>>& places) {
   const pid_t child = fork();
   if (child == 0) {
@@ -168,7 +168,7 @@ TEST(Drill, MovesTheCoresAfterSoManyLooksAndBack) {
 TEST(Drill, SlowsDownTheNamedRankInProportion) {
   Drill drill{parse_faults("delay:1:timing:50", FaultTaker::reduce_all)};
   const std::vector<std::string> never{"delay:1:timing:50"};
-  drill.slow_down("timing", core::Seconds{3600});  // of rank 0: returns at once
+  drill.slow_down("timing", core::Seconds{3600});  // for rank 0: returns at once
   drill.set_rank(1);
   drill.slow_down("warmup", core::Seconds{3600});
   EXPECT_EQ(drill.unreached(), never);

@@ -1,4 +1,4 @@
-// Which GPUs the ranks of a node get, by what is near.
+// Which GPUs the ranks of a node get, by nearness.
 #include "runtime/gpu_choice.hpp"
 
 #include <gtest/gtest.h>

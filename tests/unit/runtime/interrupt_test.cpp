@@ -13,12 +13,12 @@
 namespace lockstep::runtime {
 namespace {
 
-/// As a program that a shell has started in the foreground, or that ignores SIGINT and SIGHUP.
+/// Like a program that a shell has started in the foreground, or that ignores SIGINT and SIGHUP.
 void inherit(void (*disposition)(int)) {
   for (const int signal : {SIGINT, SIGHUP}) std::signal(signal, disposition);
 }
 
-// Code made at run time may keep heap memory where the stack pointer points: a handler must not write there.
+// Code generated at run time may keep heap memory where the stack pointer points: a handler must not write there.
 TEST(Interrupt, IsHandledOnAStackOfItsOwn) {
   const auto run = [] {
     inherit(SIG_DFL);
@@ -48,7 +48,7 @@ TEST(Interrupt, IsTheOneThatCame) {
     EXPECT_EXIT(run(signal), testing::ExitedWithCode(0), "") << signal_name(signal);
 }
 
-// nohup, and a shell for `command &`; what batch systems send is never ignored.
+// With nohup, and in a shell's `command &`; signals of batch systems are never ignored.
 TEST(Interrupt, IsIgnoredWhereItWasFromTheStart) {
   const auto run = [](int signal) {
     inherit(SIG_IGN);
@@ -79,7 +79,7 @@ TEST(Interrupt, OfSeveralRanksIsTheOneThatTellsMost) {
   EXPECT_EQ(agreed({SIGINT, SIGHUP}), SIGINT);
 }
 
-// Raises `first`, and `later_s` later `second`: from a second on it is another one.
+// Raises `first`, and `later_s` later `second`: after a second it counts as another one.
 void raise_both(int first, int second, double later_s = 1.1) {
   static const support::SetClock clock;
   inherit(SIG_DFL);

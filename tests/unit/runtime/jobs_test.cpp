@@ -12,7 +12,7 @@
 namespace lockstep::runtime {
 namespace {
 
-// What a job does: this program is started again for it.
+// The work of a job, for which this program is started again.
 TEST(Job, DISABLED_WaitsForASignal) {
   for (;;) pause();
 }
@@ -36,10 +36,10 @@ TEST_F(JobsOfThisProgram, EndWithTheirCodesAndOutput) {
   EXPECT_EQ(jobs.asked(), 0);
 }
 
-// It is passed on, and no other job is started.
+// The signal is passed on, and no other job is started.
 TEST_F(JobsOfThisProgram, GetWhatAsksThisProcessForAnEnd) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    std::signal(signal, SIG_DFL);  // or it would stay ignored
+    std::signal(signal, SIG_DFL);  // otherwise it would stay ignored
     Jobs jobs;
     EXPECT_EQ(jobs.run(job("WaitsForASignal"), output_, [signal] { return raise(signal); }), 128 + signal);
     EXPECT_EQ(jobs.asked(), signal);

@@ -22,7 +22,7 @@ LauncherFacts sound(const std::string& mpi = "Open MPI v4.1.4, package: Debian O
           .open_files = 1024};
 }
 
-/// What the table says of `facts`, one after another.
+/// The results of the table for `facts`, in order.
 std::vector<core::Error> judge(const LauncherFacts& facts, int n_ranks = 4) {
   std::vector<core::Error> all;
   for (const LauncherNeed& need : launcher_needs())
@@ -38,7 +38,7 @@ TEST(LauncherNeeds, AreMetHere) {
   EXPECT_EQ(describe(sound()), "host name of 25 characters, HOME, TMPDIR set, stack 8 MiB, open files 1024");
 }
 
-// As of LOCKSTEP_MPIEXEC: a path, or a name that is found in PATH.
+// As for LOCKSTEP_MPIEXEC: a path, or a name that is found in PATH.
 TEST(LauncherNeeds, AProgramThatCanBeExecutedIsOne) {
   const auto refused = [](const char* launcher) {
     setenv("LOCKSTEP_MPIEXEC", launcher, 1);
@@ -53,12 +53,12 @@ TEST(LauncherNeeds, AProgramThatCanBeExecutedIsOne) {
   EXPECT_EQ(refused("sh"), "");
 }
 
-// Each is what a launcher has died of, or the last at which it lives.
+// Each is a value with which a launcher has ended, or the last one with which it works.
 TEST(LauncherNeeds, TellWhatTheLauncherDiesOf) {
   struct Row {
     std::string what;
     std::function<void(LauncherFacts&)> spoil;
-    int exit_code;  ///< 0: it lives
+    int exit_code;  ///< 0: it works
     std::vector<std::string> says;
   };
   const std::string mpich = "MPICH Version: 4.0.2", five = "Open MPI v5.0.3", two = "Open MPI v2.1.1";

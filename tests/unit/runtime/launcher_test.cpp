@@ -37,7 +37,7 @@ constexpr const char* launcher_variables[] = {"OMPI_COMM_WORLD_RANK",
                                               "PALS_LOCAL_RANKID",
                                               "PALS_APID"};
 
-/// Reads the hint in an environment of `variables` and no other launcher's.
+/// Reads the hint in an environment of `variables`, without any other launcher's.
 LauncherHint hint_of(const std::map<std::string, std::string>& variables) {
   for (const char* variable : launcher_variables) unsetenv(variable);
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
@@ -130,7 +130,7 @@ TEST(LauncherHint, IgnoresWhatIsNoNumber) {
   EXPECT_EQ(hint_of(broken).rank, 5);
 }
 
-/// The key a child process of this one computes for itself.
+/// The key that a child process of this one computes for itself.
 std::string key_of_child(const std::map<std::string, std::string>& variables) {
   int ends[2];
   if (pipe(ends) != 0) return "";
@@ -159,7 +159,7 @@ TEST(JobKey, IsSharedByTheProcessesOfAJobOnly) {
   EXPECT_NE(key_of_child(srun), key_of_child(other_step));
 }
 
-/// No test: what the next one starts, below a shell.
+/// Not a test: the next one starts it below a shell.
 TEST(JobKey, DISABLED_PrintsItself) { printf("key %s\n", read_launcher_hint().job_key.c_str()); }
 
 TEST(JobKey, SurvivesAShellBetweenLauncherAndRank) {

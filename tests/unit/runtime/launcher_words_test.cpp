@@ -9,7 +9,7 @@ namespace {
 
 const std::string rule = std::string(74, '-') + "\n";
 
-/// What is shown of `text`, whether it comes at once or byte by byte.
+/// What is shown of `text`, the same whether it comes at once or byte by byte.
 std::string shown(const std::string& text) {
   LauncherWords at_once, by_byte;
   std::string first = at_once.pass(text), second;

@@ -19,7 +19,7 @@ namespace {
 
 using support::SetClock;
 
-/// Until its end, by a clock on which `look_s` pass at each look.
+/// Waits for its end, by a clock on which `look_s` pass at each look.
 void await(const MadeUpLauncher& made_up, double look_s) {
   const auto launcher = find_launcher(made_up.hint());
   ASSERT_TRUE(launcher);
@@ -68,8 +68,8 @@ TEST(Lingering, ALauncherThatIsStoppedOrIgnoresThatIsEnded) {
   EXPECT_EQ(WTERMSIG(stopped.end()), SIGTERM);
 }
 
-/// Whether await_end_of() has touched it though much time has passed, while `launcher` has a reason to stay; what then
-/// takes that away is `release`.
+/// Expects that await_end_of() does not touch it, though much time passes, while `launcher` has a reason to stay. Then
+/// `release` removes that reason.
 void expect_patience(MadeUpLauncher& launcher, const std::function<void()>& release) {
   const auto found = find_launcher(launcher.hint());
   ASSERT_TRUE(found);
@@ -97,7 +97,7 @@ TEST(Lingering, ALauncherThatHasAnotherChildIsLeftAlone) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   MadeUpLauncher launcher{[&] {
-    signal(SIGCHLD, SIG_IGN);  // nobody is left to be collected
+    signal(SIGCHLD, SIG_IGN);  // no ended child remains
     if (fork() == 0) {
       close(ends[1]);
       char byte = 0;

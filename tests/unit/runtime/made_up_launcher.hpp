@@ -1,6 +1,6 @@
-// A process that passes for a launcher.
-// Invariant: it has gone once the test is over.
-// Used by tests of what watches a launcher.
+// A process that looks like a launcher.
+// Invariant: it is gone when the test is over.
+// Used by tests of code that watches a launcher.
 #pragma once
 
 #include <fcntl.h>
@@ -20,13 +20,13 @@
 
 namespace lockstep::runtime {
 
-/// Stops the process, which may be no child, and returns when it is stopped: a state that stays.
+/// Stops the process, which need not be a child, and returns when it is stopped: a state that stays.
 inline void stop(pid_t process) {
   kill(process, SIGSTOP);
   while (read_process(process)->state != 'T') usleep(100);
 }
 
-/// A process that is named as a launcher and does what `life` tells once it is there, whose stderr is a file.
+/// A process with the name of a launcher that runs `life`; its stderr is a file.
 class MadeUpLauncher {
  public:
   explicit MadeUpLauncher(const std::function<void()>& life, const char* name = "mpirun") {
@@ -55,7 +55,7 @@ class MadeUpLauncher {
   MadeUpLauncher(const MadeUpLauncher&) = delete;
   MadeUpLauncher& operator=(const MadeUpLauncher&) = delete;
 
-  /// In the process: all is as the test wants it.
+  /// Called in the process when everything is as the test needs it.
   static void tell_ready() { EXPECT_EQ(write(ready_, "r", 1), 1); }
   [[noreturn]] static void stay() {
     tell_ready();
@@ -72,7 +72,7 @@ class MadeUpLauncher {
             .n_local_ranks = 2,
             .launcher = process_};
   }
-  /// Its status; waits for its end.
+  /// Waits for its end; returns its status.
   int end() {
     int status = 0;
     if (!status_ && waitpid(process_, &status, 0) == process_) status_ = status;

@@ -44,7 +44,7 @@ TEST(MpiSegment, IsThatOfThisRankAndRemovedWhereItIsStillTheSame) {
   remove_if_left(find_mpi_segment(2));
   EXPECT_TRUE(fs::exists(stem + ".3") && fs::exists(stem + ".13"));
 
-  // Another file of that name is another job's.
+  // Another file of that name belongs to another job.
   fs::rename(stem + ".3", stem + ".mine");
   {
     const Mapped later{stem + ".3"};

@@ -19,8 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A launcher that writes down its arguments and environment, one a line. Of a name of its own, so nothing is known of
-/// it.
+/// A launcher that records its arguments and environment, one per line. Its own name is unknown to Lockstep.
 class Relaunch : public testing::Test {
  protected:
   void SetUp() override {
@@ -40,7 +39,7 @@ class Relaunch : public testing::Test {
     fs::remove_all(folder_);
   }
 
-  /// What the launcher wrote to `file` when a child replaced itself.
+  /// The lines that the launcher wrote to `file` when a child replaced itself by it.
   [[nodiscard]] std::vector<std::string> relaunch(int n_ranks, std::vector<std::string> words, const char* file,
                                                   int n_threads = 1) const {
     const pid_t child = fork();

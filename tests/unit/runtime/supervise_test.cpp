@@ -43,7 +43,7 @@ class Supervisor {
   ~Supervisor() {
     if (!has_ended()) kill(process_, SIGKILL);
     close(ends_[0]);
-    munmap(memory_, sizeof(SetClock));  // what the clock has noted is in the heap of the process that slept by it
+    munmap(memory_, sizeof(SetClock));  // the clock's notes are in the heap of the process that slept by it
   }
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
@@ -54,7 +54,7 @@ class Supervisor {
       exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
     return exit_code_.has_value();
   }
-  /// Returns when it has looked at the time there is, and has done what is due.
+  /// Returns when it has looked at the present time, and has done what is due.
   void pass(double seconds) {
     clock_->advance({seconds});
     look();
@@ -67,7 +67,7 @@ class Supervisor {
     while (!has_ended()) pause();
     return *exit_code_;
   }
-  /// After its end.
+  /// Its messages, after its end.
   [[nodiscard]] std::string messages() const {
     std::string text;
     char part[4096];
@@ -89,7 +89,7 @@ class Supervisor {
     _exit(supervise_launcher(command, {.timeout = timeout, .clock = clock_}));
   }
 
-  // The end of a child that there is not wakes it.
+  // The signal for the end of a child that does not exist wakes it.
   void look() {
     for (const long seen = clock_->n_looks(); clock_->n_looks() < seen + 3 && !has_ended(); pause())
       kill(process_, SIGCHLD);

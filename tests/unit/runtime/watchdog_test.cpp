@@ -72,7 +72,7 @@ TEST(Watchdog, NamesAnyStoppedRankInAnyPhase) {
   }
 }
 
-// Each is woken, as it has to tell how the rank ends, and to end the job.
+// A stopped launcher or guard is continued, because it must report how the rank ends, or end the job.
 TEST(Watchdog, NamesALauncherThatIsStoppedThoughItsRanksMove) {
   for (const Activity phase : {Activity::init, Activity::training, Activity::save, Activity::finish}) {
     const MadeUpLauncher launcher{MadeUpLauncher::stay};
@@ -270,7 +270,7 @@ TEST(Watchdog, DoesNotCountTheTimeTheWholeJobWasStopped) {
   EXPECT_TRUE(messages.starts_with("waited\n")) << messages;
 }
 
-/// Ticks of a process that no launcher has started.
+/// Ticks of a process that was started without a launcher.
 void pass_alone(Activity phase, int n_ticks) {
   const support::SetClock clock;
   LauncherHint by_hand;

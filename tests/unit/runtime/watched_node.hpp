@@ -1,5 +1,5 @@
-// Jobs of processes that are watched, and a node whose time a test sets.
-// Invariant: nothing of a job is left once its outcome is known.
+// Jobs of watched processes, and a node whose time a test sets.
+// Invariant: nothing of a job remains once its outcome is known.
 // Used by the watchdog's tests.
 #pragma once
 
@@ -35,10 +35,10 @@ inline void wait_forever() {
 
 inline void say(std::string_view text) { static_cast<void>(!write(STDERR_FILENO, text.data(), text.size())); }
 
-/// What became of the processes of a job.
+/// The end of the processes of a job.
 struct Outcome {
-  std::map<int, int> exit_codes;  ///< by rank; -signal for those killed
-  std::string messages;           ///< stdout, too
+  std::map<int, int> exit_codes;  ///< by rank; -signal for killed ones
+  std::string messages;           ///< including stdout
 };
 
 inline int to_exit_code(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status); }
@@ -51,7 +51,7 @@ inline std::string read_all(int descriptor) {
   return text;
 }
 
-/// Runs `body(rank)` in a process per rank; returns when none is left.
+/// Runs `body(rank)` in a process per rank; returns when all have ended.
 inline Outcome run_job(int n, const std::function<void(int rank)>& body) {
   std::map<int, pid_t> processes;
   int ends[2];
@@ -89,8 +89,8 @@ inline std::size_t count_of(const std::string& text, const std::string& part) {
   return n;
 }
 
-/// One rank of a node with its watchdog, and the others as the board has them. Time passes by pass() alone. In a
-/// process of its own, as a watchdog that finds a stall ends it.
+/// One rank of a node with its watchdog, and the others as entries of the board. Only pass() lets time pass. It runs in
+/// a process of its own, because a watchdog that finds a stall ends it.
 class Node {
  public:
   explicit Node(int rank, core::Seconds limit = timeout, int n_there = n_ranks, int n_all = n_ranks,
@@ -115,7 +115,7 @@ class Node {
   void enter(int rank, Activity phase) const { slot(rank).phase.store(static_cast<std::uint32_t>(phase)); }
   void move(int rank) const { slot(rank).moved_ns.store(now_ns()); }
 
-  /// That rank is stopped from now on.
+  /// From now on that rank is stopped.
   void stop(int rank) {
     const pid_t process = fork();
     if (process == 0) {
@@ -127,13 +127,13 @@ class Node {
     slot(rank).owner.store(make_process_key(process, read_process(process)->start_time));
     is_alive_[rank] = false;
   }
-  /// It has ended, and not in order.
+  /// The rank ends abnormally.
   void end(int rank) {
     slot(rank).owner.store(make_process_key(getpid(), 1));
     is_alive_[rank] = false;
   }
 
-  /// All watchdogs that live tick.
+  /// All living watchdogs tick.
   void pass(core::Seconds time) const {
     for (int i = static_cast<int>(std::lround(time.value / tick_s)); i > 0; --i) {
       clock_.advance({tick_s});
@@ -157,14 +157,14 @@ class Node {
   std::unique_ptr<Watchdog> watchdog_{};
 };
 
-/// `exit_code` of a process that runs `body`; its messages.
+/// Expects that a process that runs `body` ends with `exit_code`; returns its messages.
 inline std::string messages_of(int exit_code, const std::function<void()>& body) {
   const Outcome outcome = run_job(1, [&](int) { body(); });
   EXPECT_EQ(outcome.exit_codes.at(0), exit_code) << outcome.messages;
   return outcome.messages;
 }
 
-/// Those of one that stalls, once.
+/// The messages of one that stalls, once.
 inline std::string report_of(const std::function<void()>& body) {
   std::string messages = messages_of(4, body);
   EXPECT_EQ(count_of(messages, "error: stalled"), 1) << messages;

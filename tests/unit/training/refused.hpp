@@ -1,5 +1,5 @@
-// The words with which something is refused.
-// Invariant: fails the test if it is not refused.
+// The message of a refusal.
+// Invariant: fails the test if there is no refusal.
 // Used by the tests of training/.
 #pragma once
 

@@ -8,11 +8,11 @@
 
 namespace lockstep::nn::cuda {
 
-/// What of the output's gradient reaches the normalized values: gradient + skip where the mask lets pass.
+/// The part of the output's gradient that reaches the normalized values: gradient + skip where the mask is 1.
 template <class T>
 struct PassedGradient {
   const T* gradient;
-  const T* skip;             ///< another gradient of the same value, added on reading; or null
+  const T* skip;             ///< another gradient of the same value, added when it is read; or null
   const std::uint8_t* mask;  ///< ReLU's, as Normalize::mask; or null
 
   struct Loaded {
@@ -29,13 +29,13 @@ struct PassedGradient {
   }
 };
 
-/// Over rows: of gradients, and of their products with x - mean.
+/// Sums over rows: of gradients, and of their products with x - mean.
 struct GradientSums {
   double gradient;
   double product;
 };
 
-/// Of the parts of each group.
+/// Computes the sums of each part of each group.
 template <class T>
 struct PartialGradients {
   static constexpr int max_threads = GroupedRows::n_threads;
@@ -96,13 +96,13 @@ struct PartialGradients {
   }
 };
 
-/// Of scale and shift, over groups in order.
+/// Computes the gradients of scale and shift: sums over groups, in order.
 struct ScaleShiftGradients {
   std::size_t n_groups;
   std::size_t n_channels;
   const GradientSums* sums;
   const float* inverse;
-  bool adds;  ///< to what is there
+  bool adds;  ///< to the present values
   float* of_weight;
   float* of_bias;
 
@@ -118,16 +118,16 @@ struct ScaleShiftGradients {
   }
 };
 
-/// Of whole groups: arrays of n_groups times n_channels.
+/// Computes the sums of whole groups: arrays of n_groups times n_channels.
 struct GroupGradients {
   static constexpr int max_threads = PartJoin::n_threads;
   GroupedRows rows;
   const GradientSums* partials;
   const float* inverse;
   GradientSums* sums;
-  float* offset;  ///< what the gradient of the input subtracts: offset + (x - mean) * slope
+  float* offset;  ///< the gradient of the input subtracts offset + (x - mean) * slope
   float* slope;
-  ScaleShiftGradients of_parameters;  ///< by the sums of one group; or of no channels
+  ScaleShiftGradients of_parameters;  ///< from the sums of one group; or without channels
 
   [[nodiscard]] Grid grid() const { return PartJoin::grid<GradientSums>(rows); }
 
@@ -162,8 +162,8 @@ struct GroupGradients {
   }
 };
 
-/// The gradient of x. Of what PartialGradients wrote to residual_gradient nothing is masked or added again: give that
-/// as the gradient, without mask and skip.
+/// Computes the gradient of x. If PartialGradients wrote residual_gradient, pass that as the gradient, without mask and
+/// skip: both are already applied.
 template <class T>
 struct NormalizeBackward {
   static constexpr int max_threads = GroupedRows::n_threads;

@@ -8,7 +8,7 @@
 
 namespace lockstep::nn::cuda {
 
-/// In evaluation all rows are one group, of running statistics.
+/// In evaluation all rows are one group, with running statistics.
 template <class T>
 struct Normalize {
   static constexpr int max_threads = GroupedRows::n_threads;
@@ -18,7 +18,7 @@ struct Normalize {
   const T* x;
   const T* residual;     ///< added, unless null
   const float* mean;     ///< of groups and channels
-  const float* inverse;  ///< of the deviation, likewise
+  const float* inverse;  ///< of the deviation, by group and channel
   const float* weight;
   const float* bias;
   bool has_relu;
@@ -29,7 +29,7 @@ struct Normalize {
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
-    // In the order opposite to that of statistics: what these read last may still be in a cache.
+    // The opposite order to that of statistics: the rows that these read last may still be in a cache.
     const GroupedRows::Part part = rows.part(team.n_blocks() - 1 - team.block());
     struct Loaded {
       Channels<T> x, residual;

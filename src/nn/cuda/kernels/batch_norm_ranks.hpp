@@ -1,6 +1,6 @@
-// Batch normalization over the samples of several ranks: what these sum up, and what follows from the sums.
-// Invariant: what follows has the same bits on all ranks, as sums over ranks have; a rank without samples has moments
-// and sums of 0.
+// Batch normalization over the samples of several ranks: the numbers that ranks sum, and what they compute from sums.
+// Invariant: results have the same bits on all ranks because the sums do; a rank without samples has moments and sums
+// of 0.
 // Used by nn/cuda/rank_groups, for one group.
 #pragma once
 
@@ -9,12 +9,12 @@
 
 namespace lockstep::nn::cuda {
 
-/// What ranks sum up for the moments of all of them: by channel the sum of values, then of their squares, then the
-/// number of values of each channel.
+/// The number of elements that ranks sum for their common moments: for each channel the sum of values, then of their
+/// squares; then the number of values of each channel.
 [[nodiscard]] constexpr std::size_t shared_elements(std::size_t n_channels) { return 2 * n_channels + 1; }
 
-/// Squares as they are, so that ranks sum once: the difference of such numbers is off by less than the values
-/// themselves were rounded by, as they are at most float32 and sums are double.
+/// Squares are not centred, so that ranks sum only once. This is accurate enough: values have at most float32's
+/// precision, and sums are double.
 struct ShareMoments {
   std::size_t n_channels;
   const Moments* moments;
@@ -48,7 +48,7 @@ struct JoinMoments {
   }
 };
 
-/// As GroupGradients, from sums over all ranks.
+/// As GroupGradients, but from sums over all ranks.
 struct JoinGradients {
   std::size_t n_channels;
   const GradientSums* sums;

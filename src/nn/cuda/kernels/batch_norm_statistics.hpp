@@ -1,7 +1,7 @@
-// Means and variances by group and channel, and how running ones follow: batch normalization's first half.
-// Invariant: the same bits for any order of threads; each part takes deviations from its first value, and sums are
-// joined in double, so that a variance is good however far from 0 the mean is (and an outlier as first value is itself
-// part of the variance, to which its rounding errors are small).
+// Means and variances by group and channel, and the update of running ones: batch normalization's first half.
+// Invariant: the same bits for any order of threads. Each part takes deviations from its first value, and sums are
+// joined in double, so a variance is accurate even if the mean is far from 0. If the first value is an outlier, it is
+// part of the variance, so its rounding errors are relatively small.
 // Used by nn/cuda.
 #pragma once
 
@@ -11,14 +11,14 @@
 
 namespace lockstep::nn::cuda {
 
-/// Of n values; m2 is the sum of squared deviations from their mean.
+/// The moments of n values; m2 is the sum of squared deviations from their mean.
 struct Moments {
   double n;
   double mean;
   double m2;
 };
 
-/// Of of(0) to of(count - 1), in order.
+/// Joins of(0) to of(count - 1), in order.
 template <class Of>
 LOCKSTEP_HOST_DEVICE Moments join_moments(int count, const Of& of) {
   double n = 0, sum = 0, m2 = 0;
@@ -39,7 +39,7 @@ LOCKSTEP_HOST_DEVICE Moments join_moments(int count, const Of& of) {
   return {n, mean, m2};
 }
 
-/// Of the parts of each group.
+/// Computes the moments of each part of each group.
 template <class T>
 struct PartialMoments {
   static constexpr int max_threads = GroupedRows::n_threads;
@@ -98,7 +98,7 @@ struct PartialMoments {
   }
 };
 
-/// Running statistics move towards the mean over groups, weighted by their values: nn/host's rule.
+/// Moves running statistics towards the mean over groups, weighted by numbers of values, as nn/host does.
 struct MoveStatistics {
   std::size_t n_groups;
   std::size_t n_channels;
@@ -126,7 +126,7 @@ struct MoveStatistics {
   }
 };
 
-/// Of whole groups, from those of their parts: arrays of n_groups times n_channels.
+/// Joins the moments of parts to those of whole groups: arrays of n_groups times n_channels.
 struct GroupMoments {
   static constexpr int max_threads = PartJoin::n_threads;
   GroupedRows rows;
@@ -135,7 +135,7 @@ struct GroupMoments {
   Moments* moments;
   float* mean;
   float* inverse;       ///< 1 / sqrt(variance + eps)
-  MoveStatistics move;  ///< by the moments of one group; or of no channels
+  MoveStatistics move;  ///< by the moments of one group; or without channels
 
   [[nodiscard]] Grid grid() const { return PartJoin::grid<Moments>(rows); }
 
@@ -164,7 +164,7 @@ struct GroupMoments {
   }
 };
 
-/// For evaluation, where running statistics are those of all samples.
+/// For evaluation, which uses running statistics for all samples.
 struct InvertDeviations {
   std::size_t n_channels;
   const float* running_variance;

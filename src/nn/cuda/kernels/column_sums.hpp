@@ -8,7 +8,7 @@
 
 namespace lockstep::nn::cuda {
 
-/// Of the parts of the rows, which are one group.
+/// Sums the rows of each part; all rows are one group.
 template <class T>
 struct PartialSums {
   static constexpr int max_threads = GroupedRows::n_threads;
@@ -50,7 +50,7 @@ struct ColumnSums {
   static constexpr int max_threads = PartJoin::n_threads;
   GroupedRows rows;
   const double* partials;
-  bool adds;  ///< to what is there
+  bool adds;  ///< to the present values
   float* out;
 
   [[nodiscard]] Grid grid() const { return PartJoin::grid<double>(rows); }

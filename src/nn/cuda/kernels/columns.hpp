@@ -1,5 +1,5 @@
-// Columns from one array of rows to another: features side by side, and their gradients apart again.
-// Invariant: what is copied keeps its bits, each element by one thread.
+// Copies columns from one array of rows to another: concatenates features, and splits their gradients.
+// Invariant: copies keep all bits; one thread copies each element.
 // Used by nn/cuda.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace lockstep::nn::cuda {
 
-/// Columns [from_first, from_first + n_columns) of each row become those from to_first on; n_zeros columns after them
-/// become 0, as padding. Features are put together, or apart, by one of these for each part.
+/// Copies columns [from_first, from_first + n_columns) of each row to columns from to_first on, and sets the n_zeros
+/// columns after them to 0, as padding. One such copy per part concatenates or splits features.
 template <class T>
 struct CopyColumns {
   std::size_t n_rows;
@@ -22,7 +22,7 @@ struct CopyColumns {
   std::size_t to_width;
   std::size_t to_first;
 
-  /// Whether packs lie on packs; else elements are copied one by one.
+  /// Whether packs of both arrays coincide; otherwise elements are copied one by one.
   LOCKSTEP_HOST_DEVICE bool is_packed() const {
     return (n_columns | n_zeros | from_width | from_first | to_width | to_first) % pack_channels == 0;
   }

@@ -1,5 +1,5 @@
-// Dropout, forward or backward: random numbers are computed in both, so that no mask is kept.
-// Invariant: of (seed, epoch, node, sample, logical place of the element) alone, and the bits of nn/host's masks.
+// Dropout, forward or backward: both compute the random numbers, so no mask is stored.
+// Invariant: the mask depends only on (seed, epoch, node, sample, logical place of the element), and equals nn/host's.
 // Used by nn/cuda.
 #pragma once
 
@@ -21,11 +21,11 @@ struct DropElements {
   const T* x;
   T* out;  ///< may be x
   const std::uint64_t* ids;
-  const core::StepNumbers* numbers;  ///< their epoch
+  const core::StepNumbers* numbers;  ///< for their epoch
   std::uint64_t seed;
   std::uint32_t node;
   std::uint32_t threshold;  ///< words below it drop their element
-  float factor;             ///< of all others
+  float factor;             ///< of the kept ones
 
   [[nodiscard]] std::size_t n() const { return n_samples * n_positions * n_channels / pack_channels; }
   [[nodiscard]] Grid grid() const {
@@ -78,7 +78,7 @@ struct DropElements {
     }
   };
 
-  /// A bit for each of 8 elements in a row.
+  /// A bit for each of 8 consecutive elements.
   LOCKSTEP_HOST_DEVICE unsigned kept_together(const Sample& sample, std::size_t first) const {
     unsigned kept = 0;
     for (unsigned half = 0; half < 2; ++half) {
@@ -87,7 +87,7 @@ struct DropElements {
     }
     return kept;
   }
-  /// Of 8 elements that are n_positions apart.
+  /// A bit for each of 8 elements that are n_positions apart.
   LOCKSTEP_HOST_DEVICE unsigned kept_apart(const Sample& sample, std::size_t first) const {
     unsigned kept = 0;
     LOCKSTEP_NO_UNROLL

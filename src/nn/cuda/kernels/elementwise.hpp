@@ -1,6 +1,6 @@
-// What is done to each element by itself, in packs of eight; n_elements is a multiple of 8.
-// Invariant: computed in float32 and rounded once, the bits of nn/host's loops; 0 stays 0 where padding is, and NaN
-// stays NaN. Outputs may be inputs.
+// Operations on single elements, in packs of eight; n_elements is a multiple of 8.
+// Invariant: computed in float32 and rounded once, with the bits of nn/host's loops; 0 stays 0 where padding is, and
+// NaN stays NaN. Outputs may be inputs.
 // Used by nn/cuda.
 #pragma once
 
@@ -26,7 +26,7 @@ struct Rectify {
   }
 };
 
-/// The gradient of what ReLU made y of, alone or after an addition: 0 where y <= 0, else a, or a + b unless b is null.
+/// The gradient before a ReLU with output y, also after an addition: 0 where y <= 0, else a, or a + b unless b is null.
 template <class T>
 struct RectifyBackward {
   std::size_t n_elements;
@@ -65,7 +65,7 @@ struct Sum {
   }
 };
 
-/// Rows of n_channels, a multiple of 8, plus a bias.
+/// Adds a bias to rows of n_channels, a multiple of 8.
 template <class T>
 struct AddBias {
   std::size_t n_elements;
@@ -111,7 +111,7 @@ template <class T>
 void enqueue(runtime::Stream& stream, const Sum<T>& body);
 template <class T>
 void enqueue(runtime::Stream& stream, const AddBias<T>& body);
-/// From float to the 16-bit types, and back.
+/// Converts float to the 16-bit types, and back.
 template <class From, class To>
 void enqueue(runtime::Stream& stream, const Cast<From, To>& body);
 

@@ -1,6 +1,6 @@
-// Rows of a table by ids, and the gradient of the table from ids that somebody sorted.
-// Invariant: each row has one owner, which adds up its samples in their order: nn/host's sums. An id out of range reads
-// and writes nothing.
+// Reads rows of a table by ids, and computes the table's gradient from sorted ids.
+// Invariant: each row has one owner, which adds up its samples in their order, as nn/host does. An id out of range
+// reads and writes nothing.
 // Used by nn/cuda.
 #pragma once
 
@@ -9,18 +9,18 @@
 
 namespace lockstep::nn::cuda {
 
-/// Samples' rows, of `width` elements, a multiple of 8.
+/// Copies the rows of samples; rows have `width` elements, a multiple of 8.
 template <class T>
 struct GatherRows {
   std::size_t n_samples;
   std::size_t width;
   std::size_t n_rows;
   const float* table;
-  const std::int64_t* ids;  ///< rows of n_columns, of which `column` counts
+  const std::int64_t* ids;  ///< rows of n_columns; column `column` is used
   std::size_t n_columns;
   std::size_t column;
   T* out;
-  std::uint32_t* has_bad_id;  ///< becomes 1 if an id is no row, whose result is 0
+  std::uint32_t* has_bad_id;  ///< set to 1 if an id is out of range; its result is 0
 
   [[nodiscard]] std::size_t n() const { return n_samples * width / pack_channels; }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
@@ -37,14 +37,14 @@ struct GatherRows {
   }
 };
 
-/// Added to the table's gradient, row by row; rows without samples are not touched.
+/// Adds to the table's gradient, row by row; does not touch rows without samples.
 template <class T>
 struct AddSegments {
   std::size_t n_samples;
   std::size_t width;  ///< a multiple of 8
   std::size_t n_rows;
   const std::uint64_t* sorted_ids;  ///< ascending
-  const std::uint32_t* samples;     ///< whose ids they are; ascending among equal ids
+  const std::uint32_t* samples;     ///< that have these ids; ascending among equal ids
   const T* gradient;
   float* table;
 

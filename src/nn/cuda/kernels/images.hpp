@@ -1,5 +1,5 @@
-// Images of uint8 to activations: crop, zero padding, horizontal flip, normalization, element type, added channels.
-// Invariant: as data/augment/lookup: a value depends on its pixel only and comes from a table, with the same bits.
+// Converts images of uint8 to activations: crop, zero padding, horizontal flip, normalization, element type, channels.
+// Invariant: as data/augment/lookup: a value depends only on its pixel, and comes from a table with the same bits.
 // Used by nn/cuda.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace lockstep::nn::cuda {
 
 using data::ImageView;
 
-/// One thread takes one pixel, whose eight channels it writes at once; of fewer than n_indices pixels.
+/// One thread converts one pixel and writes its eight channels at once; fewer than n_indices pixels.
 template <class T>
 struct LookUpPixels {
   static constexpr int max_threads = 256;
@@ -21,7 +21,7 @@ struct LookUpPixels {
   int n_channels;              ///< of the image, at most 8; the others become 0
   const std::uint8_t* pixels;  ///< images one after another: rows of pixels of interleaved channels
   const ImageView* views;      ///< one for each image
-  const float* table;          ///< what the 256 levels of each channel become
+  const float* table;          ///< the values of the 256 levels of each channel
   int out_height, out_width;
   T* out;
 

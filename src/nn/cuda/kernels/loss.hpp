@@ -1,4 +1,4 @@
-// What training minimizes, and its gradient: a block for each row of a network's outputs; then the sum over rows.
+// The loss and its gradient: one block per row of a network's outputs; then the sum over rows.
 // Invariant: losses are those of nn/host/loss; sums over a row and over rows have fixed orders.
 // Used by nn/cuda.
 #pragma once
@@ -26,19 +26,19 @@ struct LossTotals {
   std::uint64_t n_top5;
 };
 
-/// Rows of outputs, and what becomes of each. Of row_elements, a multiple of 8, n_outputs count; the gradients of the
-/// others are 0.
+/// Rows of outputs, and their results. The first n_outputs of row_elements, a multiple of 8, are used; the gradients of
+/// the others are 0.
 template <class T>
 struct LossRows {
   std::size_t n_rows;
   std::size_t n_outputs;
   std::size_t row_elements;
   const T* outputs;
-  T* gradient;                       ///< null: none is wanted; may be `outputs`
-  const core::StepNumbers* numbers;  ///< the gradient is that of scale * sample_weight * loss_scale times the loss
+  T* gradient;                       ///< null: not wanted; may be `outputs`
+  const core::StepNumbers* numbers;  ///< the gradient is of scale * sample_weight * loss_scale times the loss
   const float* loss_scale;           ///< null: 1
   SampleLoss* losses;
-  std::uint32_t* has_bad_label;  ///< becomes 1 if a label is no class; the row then has loss 0 and gradient 0
+  std::uint32_t* has_bad_label;  ///< set to 1 if a label is not a class; the row then has loss 0 and gradient 0
 
   static constexpr int most_threads = 512;
 
@@ -52,12 +52,12 @@ struct LossRows {
             scratch_bytes};
   }
 
-  /// Of the block.
+  /// The row of this block.
   template <class Team>
   LOCKSTEP_HOST_DEVICE const T* row(const Team& team) const {
     return outputs + team.block() * row_elements;
   }
-  /// f(pack, index) for the packs of one thread of a row, wherever it lies.
+  /// f(pack, index) for the packs of a row that belong to one thread; the row may be in any memory.
   template <class Team, class F>
   LOCKSTEP_HOST_DEVICE void for_packs(const Team& team, int thread, const T* row, const F& f) const {
     const auto stride = static_cast<std::size_t>(team.n_threads());
@@ -76,7 +76,7 @@ struct LossRows {
   LOCKSTEP_HOST_DEVICE bool is_class(std::int64_t label) const {
     return label >= 0 && static_cast<std::uint64_t>(label) < n_outputs;
   }
-  /// Instead of all else, where the label is no class.
+  /// The result of a row whose label is not a class.
   template <class Team>
   LOCKSTEP_HOST_DEVICE void refuse_label(Team& team) const {
     team.each([&](int thread) {
@@ -96,7 +96,7 @@ struct LabelOutput {
   std::size_t label;
   float output;
 
-  /// Of equal outputs the first counts as larger; what is no number counts as larger too.
+  /// Whether `other` ranks before the label's output. The first of equal outputs ranks first; NaN ranks before all.
   LOCKSTEP_HOST_DEVICE bool is_after(float other, std::size_t c) const {
     return c != label && !(other < output || (other == output && c > label));
   }
@@ -107,7 +107,7 @@ struct LabelOutput {
   }
 };
 
-/// Of outputs that are logarithms of probabilities.
+/// The loss of outputs that are logarithms of probabilities.
 template <class T>
 struct NegativeLog {
   static constexpr int max_threads = LossRows<T>::most_threads;
@@ -179,7 +179,7 @@ struct MeanSquare {
   }
 };
 
-/// Adds rows to totals: each of 256 threads a run of rows in order, then as Team::sum() does.
+/// Adds the losses of rows to totals: each of 256 threads adds a run of rows in order, then Team::sum() adds up.
 struct SumLosses {
   static constexpr int max_threads = 256;
   std::size_t n_rows;

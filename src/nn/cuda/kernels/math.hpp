@@ -1,6 +1,5 @@
-// What the kernels of networks have in common: channels in packs of eight, and a function that both sides compute
-// alike.
-// Invariant: activations have a multiple of 8 channels, those beyond the logical ones are 0 and stay 0.
+// What kernels of networks share: packs of eight channels, and functions with the same bits on device and host.
+// Invariant: activations have a multiple of 8 channels; those beyond the logical ones are 0 and stay 0.
 // Used by nn/cuda/kernels.
 #pragma once
 
@@ -13,8 +12,8 @@
 
 #include "runtime/kernel/launch.hpp"
 
-/// Before a loop whose iterations a GPU's compiler would else take together, at the cost of registers; and before one
-/// that it would else leave a loop, at the cost of memory for the array which that indexes.
+/// Prevents a GPU's compiler from unrolling the next loop, which would cost registers; or makes it unroll the next
+/// loop, because an array indexed by a real loop would be in memory.
 #ifdef __CUDA_ARCH__
 #define LOCKSTEP_NO_UNROLL _Pragma("unroll 1")
 #define LOCKSTEP_UNROLL _Pragma("unroll")
@@ -33,11 +32,11 @@ using runtime::kernel::to_float;
 
 inline constexpr int pack_channels = 8;
 
-/// Kernels that divide the index of each pack do so in 32 bits, as a GPU has no instruction for 64: they take fewer.
+/// The limit on packs for kernels that divide their indices: they use 32 bits, because GPUs have no 64-bit division.
 inline constexpr std::uint64_t n_indices = std::uint64_t{1} << 32;
 
-/// Channels that one thread takes at once: 16 bytes of 16-bit elements, two to a word until they are asked for, as a
-/// GPU would else spend a register on each; twice as many bytes of floats.
+/// Channels that one thread handles at once: 16 bytes of 16-bit elements, or twice as many bytes of floats. 16-bit
+/// elements stay two to a word until they are read, because a GPU would use a register for each.
 template <class T>
 class alignas(sizeof(T) * pack_channels) Channels {
  public:
@@ -50,7 +49,7 @@ class alignas(sizeof(T) * pack_channels) Channels {
       return to_float(T::from_bits(static_cast<std::uint16_t>(words_[k / 2] >> (k % 2 * 16))));
     }
   }
-  /// Rounds. Of two channels that share a word the first is set first.
+  /// Rounds. For two channels that share a word, set the first one first.
   LOCKSTEP_HOST_DEVICE void set(int k, float value) noexcept {
     if constexpr (std::is_same_v<T, float>) {
       words_[k] = std::bit_cast<std::uint32_t>(value);
@@ -105,7 +104,8 @@ LOCKSTEP_HOST_DEVICE inline float exponential(float x) noexcept {
   p = fused(p, r, 1.66666657e-1F);
   p = fused(p, r, 0.5F);
   p = fused(fused(p, r, 1), r, 1);
-  // In two steps, as powers below 2^-126 and 2^128 are no normal numbers. NaN has any exponent, and stays NaN.
+  // In two steps, because powers below 2^-126 and 2^128 are not normal numbers. NaN may have any exponent, and stays
+  // NaN.
   const int first = exponent / 2;
   const auto power = [](int e) { return std::bit_cast<float>(static_cast<std::uint32_t>(e + 127) << 23); };
   return p * power(first) * power(exponent - first);

@@ -1,5 +1,5 @@
-// Maxima over square windows with the place of each, and averages over whole images; their gradients by gathering.
-// Invariant: every element has one thread, which adds up in a fixed order. Averages have the bits of nn/host's.
+// Maxima over square windows with the place of each, and averages over whole images; their gradients gather.
+// Invariant: one thread computes each element and adds up in a fixed order. Averages have the bits of nn/host's.
 // Used by nn/cuda.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace lockstep::nn::cuda {
 
-/// Images of n_channels, and the maxima of their windows: fewer than n_indices packs of both. Padding is never the
-/// maximum: windows are cut off at the edges of the image, and none lies beyond them.
+/// The sizes of images of n_channels and of their windows: fewer than n_indices packs of both. Padding is never the
+/// maximum: windows end at the edges of the image, and each contains a pixel.
 struct PoolSizes {
   std::size_t n_images;
   int height, width;
@@ -28,7 +28,7 @@ struct PoolSizes {
   }
 };
 
-/// Where a pack of channels lies in images of a certain height and width. Of fewer than n_indices packs.
+/// The place of a pack of channels in images of a given height and width; fewer than n_indices packs.
 struct PoolPlace {
   LOCKSTEP_HOST_DEVICE PoolPlace(std::size_t i, std::size_t n_packs, int height, int width) {
     const auto index = static_cast<std::uint32_t>(i), packs = static_cast<std::uint32_t>(n_packs);
@@ -38,7 +38,7 @@ struct PoolPlace {
     image = row / static_cast<std::uint32_t>(height);
     y = static_cast<int>(row - image * static_cast<std::uint32_t>(height));
   }
-  /// Its index at another place of its image, in images of a certain height and width.
+  /// The pack's index at another place of its image, in images of a given height and width.
   LOCKSTEP_HOST_DEVICE std::size_t at(int row, int column, std::size_t n_packs, int height, int width) const {
     const std::uint32_t rows = image * static_cast<std::uint32_t>(height) + static_cast<std::uint32_t>(row);
     const std::uint32_t position = rows * static_cast<std::uint32_t>(width) + static_cast<std::uint32_t>(column);
@@ -51,11 +51,11 @@ struct PoolPlace {
 
 template <class T>
 struct PoolMaxima {
-  static constexpr int n_at_once = 3;  ///< loaded, of a row
+  static constexpr int n_at_once = 3;  ///< of a row, loaded together
   PoolSizes sizes;
   const T* x;
   T* out;
-  std::int8_t* places;  ///< in the window, row by row: of the first of its maxima, or of a NaN; may be null
+  std::int8_t* places;  ///< of the first maximum in the window, row by row, or of a NaN; may be null
 
   [[nodiscard]] std::size_t n() const { return sizes.n_out(); }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
@@ -101,11 +101,11 @@ struct PoolMaxima {
   }
 };
 
-/// What a gradient of maxima is gathered from: one window, which may lie beyond the last.
+/// One window from which gradients of maxima are gathered; it may be beyond the last.
 template <class T>
 struct PoolWindow {
   Channels<T> gradient;
-  std::uint64_t chosen;  ///< a byte for each channel, in two registers as it is
+  std::uint64_t chosen;  ///< a byte for each channel, kept in two registers
   bool is_there;
 
   LOCKSTEP_HOST_DEVICE PoolWindow(const T* gradients, const std::int8_t* places, std::size_t at, bool is_one)
@@ -114,7 +114,7 @@ struct PoolWindow {
     gradient = load_channels(gradients, at);
     chosen = std::bit_cast<std::uint64_t>(runtime::kernel::load<std::int8_t, pack_channels>(places, at));
   }
-  /// To the sums of the element at a place in the window.
+  /// Adds to the sums of the element at this place of the window.
   LOCKSTEP_HOST_DEVICE void add_to(Pack<float, pack_channels>& sum, unsigned here) const {
     if (!is_there) return;
     for (int k = 0; k < pack_channels; ++k) sum[k] += (chosen >> 8 * k & 0xff) == here ? gradient[k] : 0;
@@ -159,8 +159,8 @@ struct PoolMaximaBackward {
   }
 };
 
-/// The same of windows of 3x3 with a stride of 2 that reach one element beyond images of an even size, as ResNets have
-/// them: a thread has a square of 2x2 elements, which four windows cover.
+/// The same for windows of 3x3 with stride 2 that reach one element beyond images of an even size, as in ResNets: one
+/// thread computes a square of 2x2 elements, which four windows cover.
 template <class T>
 struct HalvedMaximaBackward {
   PoolMaximaBackward<T> all;
@@ -176,7 +176,7 @@ struct HalvedMaximaBackward {
     const bool has_right = place.x + 1 < sizes.out_width, has_below = place.y + 1 < sizes.out_height;
     const std::size_t right = i + sizes.n_packs();
     const std::size_t below = i + static_cast<std::size_t>(sizes.out_width) * sizes.n_packs();
-    // Sums are of windows in order; what is needed later is loaded later, so that registers do.
+    // Adds windows in order, and loads late to save registers.
     const PoolWindow<T> here{all.gradient, all.places, i, true};
     Pack<float, pack_channels> sum{};
     here.add_to(sum, 4);
@@ -208,7 +208,7 @@ struct HalvedMaximaBackward {
   }
 };
 
-/// Of images of n_positions, the average of each channel.
+/// Computes the average of each channel over the n_positions of each image.
 template <class T>
 struct Averages {
   std::size_t n_images;

@@ -1,7 +1,6 @@
-// How blocks and threads share out an array of rows of channels, so that sums over rows, group by group, have a fixed
-// order: a thread sums a column of packs over every n-th row of a part, a block its threads, a second kernel the
-// parts.
-// Invariant: the division depends on sizes alone, never on the device.
+// Divides an array of rows of channels among blocks and threads, so that sums over rows of groups have a fixed order. A
+// thread sums a column of packs over every n-th row of a part, a block sums its threads, a second kernel the parts.
+// Invariant: the division depends only on sizes, never on the device.
 // Used by batch normalization and column sums.
 #pragma once
 
@@ -11,14 +10,14 @@
 
 namespace lockstep::nn::cuda {
 
-/// Rows in groups of rows_of_group, of which the last may be shorter. At least one row; channels: a multiple of 8.
+/// Rows in groups of rows_of_group; the last group may be shorter. At least one row; channels are a multiple of 8.
 class GroupedRows {
  public:
   static constexpr int n_threads = 256;
   static constexpr unsigned min_blocks = 4;     ///< at most 64 registers
   static constexpr unsigned spread_blocks = 3;  ///< at most 80
 
-  /// What one block does.
+  /// The work of one block.
   struct Part {
     std::size_t group;
     std::size_t index;       ///< of the part in its group
@@ -37,8 +36,8 @@ class GroupedRows {
     n_parts_ = std::min(parts_of(1024), std::size_t{512});
   }
 
-  /// The same rows among more blocks, for kernels that leave nothing of their parts: as many as fill a GPU of 132 SMs
-  /// some whole times, of which each holds `spread_blocks`.
+  /// The same rows among more blocks, for kernels that keep no results of parts. The number of blocks fills a GPU of
+  /// 132 SMs, with `spread_blocks` on each, a whole number of times.
   [[nodiscard]] GroupedRows spread() const {
     GroupedRows rows = *this;
     rows.n_parts_ = parts_of(spread_blocks * 132 * 3);
@@ -49,11 +48,11 @@ class GroupedRows {
   LOCKSTEP_HOST_DEVICE std::size_t n_packs() const { return n_packs_; }
   LOCKSTEP_HOST_DEVICE std::size_t n_elements() const { return n_rows_ * n_channels(); }
   LOCKSTEP_HOST_DEVICE std::size_t n_groups() const { return n_groups_; }
-  /// Of each group.
+  /// The number of parts of each group.
   LOCKSTEP_HOST_DEVICE std::size_t n_parts() const { return n_parts_; }
   /// Rows that a block takes at once.
   LOCKSTEP_HOST_DEVICE int n_lanes() const { return n_lanes_; }
-  /// Of group `group`.
+  /// The number of rows of `group`.
   LOCKSTEP_HOST_DEVICE std::size_t n_rows_of(std::size_t group) const {
     const std::size_t left = n_rows_ - group * rows_of_group_;
     return left < rows_of_group_ ? left : rows_of_group_;
@@ -69,15 +68,15 @@ class GroupedRows {
             group * rows_of_group_ + rows * (index + 1) / n};
   }
 
-  /// f(pack, lane) if the thread has a column in the part: `pack` of its channels.
+  /// f(pack, lane) if the thread has a column in the part; `pack` is its pack of channels.
   template <class F>
   LOCKSTEP_HOST_DEVICE void with_column(const Part& part, int thread, const F& f) const {
     const std::size_t pack = part.first_pack + static_cast<std::size_t>(thread % width_);
     if (thread < width_ * n_lanes_ && pack < n_packs_) f(pack, thread / width_);
   }
 
-  /// use(element, load(element)) for the packs of one column in the part's rows, in order; `n_at_once` are loaded
-  /// before the first is used, so that memory is kept busy.
+  /// use(element, load(element)) for the packs of one column in the part's rows, in order. Loads `n_at_once` before it
+  /// uses the first, to keep memory busy.
   template <int n_at_once, class Load, class Use>
   LOCKSTEP_HOST_DEVICE void for_rows(const Part& part, std::size_t pack, int lane, const Load& load,
                                      const Use& use) const {
@@ -98,22 +97,22 @@ class GroupedRows {
     }
   }
 
-  /// f(place, channel) for one channel of the part, if the thread has one: after the rows, of each of which lanes left
-  /// something at scratch place lane * width_ * 8 + place.
+  /// f(place, channel) for one channel of the part, if the thread has one. Call it after each lane has stored its
+  /// result at scratch place lane * width_ * 8 + place.
   template <class F>
   LOCKSTEP_HOST_DEVICE void with_channel(const Part& part, int thread, const F& f) const {
     const std::size_t channel = part.first_pack * pack_channels + static_cast<std::size_t>(thread);
     if (thread < width_ * pack_channels && channel < n_channels()) f(static_cast<std::size_t>(thread), channel);
   }
   LOCKSTEP_HOST_DEVICE std::size_t place_stride() const { return static_cast<std::size_t>(width_) * pack_channels; }
-  /// What a part leaves of a channel, in an array of all groups.
+  /// The index of a part's result for a channel, in an array of all groups.
   LOCKSTEP_HOST_DEVICE std::size_t partial(std::size_t group, std::size_t part, std::size_t channel) const {
     return (group * n_parts_ + part) * n_channels() + channel;
   }
   [[nodiscard]] std::size_t n_partials() const { return n_groups_ * n_parts_ * n_channels(); }
 
  private:
-  /// Of each group: enough for about so many blocks in all, but several rows for each thread.
+  /// The number of parts of each group: enough for about `n_blocks` blocks, but several rows for each thread.
   [[nodiscard]] std::size_t parts_of(std::size_t n_blocks) const {
     const std::size_t rows_at_least = 4 * static_cast<std::size_t>(n_lanes_);
     const std::size_t of_group = std::max(n_blocks / (n_groups_ * n_tiles_), std::size_t{1});
@@ -121,19 +120,19 @@ class GroupedRows {
   }
 
   std::size_t n_rows_, rows_of_group_, n_packs_, n_groups_;
-  std::size_t n_tiles_;  ///< of columns, each for other blocks
-  int width_;            ///< packs side by side that a block takes; the last tile may have fewer
+  std::size_t n_tiles_;  ///< of columns, each for different blocks
+  int width_;            ///< adjacent packs per block; the last tile may have fewer
   int n_lanes_;
   std::size_t n_parts_ = 0;
 };
 
-/// The second kernel: a block for each pack of channels of each group; each of 32 lanes takes every 32nd part.
+/// The second kernel: one block for each pack of channels of each group; each of 32 lanes reads every 32nd part.
 struct PartJoin {
   static constexpr int n_threads = 256;
   static constexpr int n_lanes = n_threads / pack_channels;
 
-  /// For all channels of all groups, of what takes `Sum`s: of_parts(first, step, group, channel) gives that of parts
-  /// first, first + step, ...; of_lanes(sums, step) that of lanes; done(sum, group, channel) is told the result.
+  /// Joins `Sum`s for all channels of all groups: of_parts(first, step, group, channel) joins parts first, first +
+  /// step, ...; of_lanes(sums, step) joins lanes; done(sum, group, channel) receives the result.
   template <class Sum, class Team, class OfParts, class OfLanes, class Done>
   LOCKSTEP_HOST_DEVICE static void run(Team& team, const GroupedRows& rows, const OfParts& of_parts,
                                        const OfLanes& of_lanes, const Done& done) {

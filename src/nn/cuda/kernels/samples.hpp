@@ -1,4 +1,4 @@
-// Samples as a loader has them, and gradients as the arena keeps them: what enters and leaves a network's layout.
+// Converts samples from the loader's layout to the network's, and gradients to the arena's.
 // Invariant: padding becomes 0; each element has one thread.
 // Used by nn/cuda.
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace lockstep::nn::cuda {
 
-/// Planes of channels, one after another, to positions of padded channels. One thread takes eight channels.
+/// Converts consecutive planes of channels to positions of padded channels. One thread converts eight channels.
 template <class T>
 struct TakeSamples {
   std::size_t n_samples;
@@ -31,12 +31,12 @@ struct TakeSamples {
   }
 };
 
-/// A gradient, a multiple of 8 elements, to where it is kept in float32.
+/// Writes a gradient, a multiple of 8 elements, to its place in float32.
 template <class T>
 struct KeepGradient {
   std::size_t n_elements;
   const T* gradient;
-  const float* added;  ///< what is there; or null
+  const float* added;  ///< the present values; or null
   float* out;
 
   [[nodiscard]] std::size_t n() const { return n_elements / pack_channels; }

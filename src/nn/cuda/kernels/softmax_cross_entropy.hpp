@@ -9,7 +9,8 @@
 
 namespace lockstep::nn::cuda {
 
-/// Of softmax. Rows are kept in a block's scratch memory if they fit, and are read three times else.
+/// The loss of the softmax of outputs. Rows are kept in a block's scratch memory if they fit; else they are read
+/// thrice.
 template <class T>
 struct SoftmaxCrossEntropy {
   static constexpr int max_threads = LossRows<T>::most_threads;
@@ -76,7 +77,7 @@ struct SoftmaxCrossEntropy {
   }
 
  private:
-  /// Of the row, which is kept meanwhile.
+  /// The maximum of the row; also stores the row in `kept`.
   template <class Team>
   LOCKSTEP_HOST_DEVICE float find_max(Team& team, T* kept) const {
     auto largest = team.template per_thread<float>(-std::numeric_limits<float>::infinity());

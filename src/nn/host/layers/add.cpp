@@ -4,7 +4,7 @@
 namespace lockstep::nn::host {
 namespace {
 
-/// Both inputs get the same gradient, which is the output's own where no ReLU changes it.
+/// Both inputs get the same gradient: the output's own, unless a ReLU changes it.
 class AddKernel final : public Kernel {
  public:
   AddKernel(const Planned& planned, const Add& layer)
@@ -51,7 +51,7 @@ class AddKernel final : public Kernel {
   Place a_{}, b_{};
   std::vector<Place> gradients_{};
   Tensor result_{};
-  std::vector<Primitive> before_{};  ///< for inputs that lie differently
+  std::vector<Primitive> before_{};  ///< for inputs with another layout
   std::vector<Primitive> after_{};
 };
 

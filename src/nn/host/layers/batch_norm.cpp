@@ -10,7 +10,7 @@ namespace {
 
 using dnnl::memory;
 
-constexpr std::size_t lanes = 16;  ///< vectors of oneDNN may reach over the end of an array of channels
+constexpr std::size_t lanes = 16;  ///< oneDNN's vectors may extend beyond the end of an array of channels
 
 std::size_t whole_lanes(std::size_t n) { return (n + lanes - 1) / lanes * lanes; }
 
@@ -19,12 +19,12 @@ struct Group {
   std::size_t n_samples = 0;
   Tensor input{}, output{};
   Tensor mean{}, variance{};
-  Tensor positive{};  ///< the primitive's own note of where ReLU let pass
+  Tensor positive{};  ///< the primitive's record of where ReLU is positive
   dnnl::batch_normalization_forward::primitive_desc described{};
   Primitive forward{}, backward{};
 };
 
-/// `whole`'s samples from `first` on.
+/// Samples [first, first + n) of `whole`.
 Tensor slice(const Tensor& whole, std::size_t first, std::size_t n) {
   Dims dims = dims_of(whole.desc);
   const std::size_t sample_bytes = whole.desc.get_size() / static_cast<std::size_t>(dims[0]);
@@ -140,7 +140,7 @@ class BatchNormKernel final : public Kernel {
                                       std::move(more));
   }
 
-  /// The batch's own statistics, or the running ones.
+  /// Uses the batch's own statistics, or the running ones.
   Primitive::Arguments statistics_arguments(Builder& builder, Group& group) const {
     if (!is_training_) {
       return {{DNNL_ARG_MEAN, memory{channels_, builder.engine, running_mean_->data()}},
@@ -179,14 +179,14 @@ class BatchNormKernel final : public Kernel {
                                        std::move(more));
   }
 
-  /// oneDNN 2 takes scales and shifts as one array, which parameter slots are not.
+  /// oneDNN 2 takes scales and shifts as one array, but parameter slots are separate.
   void gather_scale_shift() const {
     auto* const both = storage_.at<float>(scale_shift_);
     std::copy_n(storage_.at<const float>(weight_), n_channels_, both);
     std::copy_n(storage_.at<const float>(bias_), n_channels_, both + n_channels_);
   }
 
-  /// oneDNN's ReLU turns NaN into 0: the values before it are checked.
+  /// Checks the values before ReLU, because oneDNN's ReLU turns NaN into 0.
   [[nodiscard]] bool has_finite_arrays() const {
     const auto are_finite = [](const float* values, std::size_t n) {
       return std::all_of(values, values + n, [](float value) { return std::isfinite(value); });
@@ -201,7 +201,8 @@ class BatchNormKernel final : public Kernel {
     return is_finite;
   }
 
-  /// Towards the mean over the groups, weighted by samples: the same for any division of the groups among calls' ranks.
+  /// Moves running statistics towards the mean over groups, weighted by samples: the same for any division of the
+  /// groups among calls or ranks.
   void move_statistics(const PassContext& pass) const {
     const RunningMove move{layer_, pass};
     const auto n_positions = static_cast<double>(node_.output[1] * node_.output[2]);
@@ -226,7 +227,7 @@ class BatchNormKernel final : public Kernel {
   Storage& storage_;
   Tensor input_;
   bool is_training_ = false;
-  bool includes_relu_ = false;  ///< in oneDNN's primitives: some have it in reference code only, and it is ours then
+  bool includes_relu_ = false;  ///< by oneDNN's primitives; where that is reference code only, we apply ReLU ourselves
   std::size_t n_channels_ = 0;
   Desc channels_{};
   Place weight_{}, bias_{}, weight_gradient_{}, bias_gradient_{};
@@ -235,7 +236,7 @@ class BatchNormKernel final : public Kernel {
   std::vector<float>* running_variance_ = nullptr;
   std::vector<Group> groups_{};
   Place relu_gradient_{};                ///< of the output
-  std::optional<Tensor> before_relu_{};  ///< of what ReLU reads, where it is ours
+  std::optional<Tensor> before_relu_{};  ///< for the gradient of ReLU's input, if we apply ReLU
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Statistics of batch normalization: how running ones move, and how several ranks compute those of all their samples.
-// Invariant: ranks of a group sum arrays of the same lengths in the same order, with any number of samples, and their
-// running statistics stay the same.
+// Statistics of batch normalization: the update of running ones, and the statistics over the samples of several ranks.
+// Invariant: ranks of a group sum arrays of the same lengths in the same order, with any number of samples, so their
+// running statistics stay equal.
 // Used by layers/batch_norm and layers/sync_batch_norm, and by the executor for ranks without samples.
 #pragma once
 
@@ -25,17 +25,17 @@ class RunningMove {
   double kept_, taken_;
 };
 
-/// Collective over the group: from sums over this rank's values, and their number behind them, to means over those of
-/// all ranks and the number of these. Throws core::Error (usage) if it is 1.
+/// Collective over the group: replaces sums over this rank's values, followed by their number, by the means and the
+/// number over all ranks. Throws core::Error (usage) if the number is 1.
 void share_means(const Node& node, const PassContext& pass, std::span<double> sums_and_n);
-/// Likewise for squared deviations from these means, which become variances.
+/// Collective likewise: replaces squared deviations from these means by variances.
 void share_variances(const PassContext& pass, double n, std::span<double> squares);
 
-/// Of all the group's `n` values.
+/// The means and variances are those of all `n` values of the group.
 void move_towards(const RunningMove& move, std::span<const double> means, std::span<const double> variances, double n,
                   std::vector<float>& running_mean, std::vector<float>& running_variance);
 
-/// Collective over the group: the part of a rank without samples in the others' forward or backward pass.
+/// Collective over the group: takes part in the others' forward or backward pass for a rank without samples.
 void join_forward(const Network& network, const PassContext& pass, Statistics& statistics);
 void join_backward(const Network& network, const PassContext& pass);
 

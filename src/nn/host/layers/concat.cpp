@@ -17,7 +17,7 @@ class ConcatKernel final : public Kernel {
     for (const Tensor& input : planned.inputs) {
       const auto width = static_cast<std::size_t>(dims_of(builder.use(input).desc).back());
       core::require(input.desc == plain_desc(dims_of(input.desc), builder.type),
-                    "what is put side by side lies in order");
+                    "inputs of a concatenation have plain layouts");
       parts_.push_back({column, width, input, {}});
       column += width;
     }

@@ -19,8 +19,8 @@ Window window_of(const Conv& layer) {
   return {{kernel, kernel}, {stride, stride}, {padding, padding}, {padding, padding}};
 }
 
-/// What `describe(layout)` gives for weights of that layout and type, if it is as fast as with a layout of its own
-/// choice.
+/// Returns describe(layout) for weights of that layout and type, if it is as fast as with a layout of oneDNN's choice;
+/// else the latter.
 template <class Describe, class LayoutOf>
 auto prefer_layout(const Desc& layout, memory::data_type type, const Describe& describe, const LayoutOf& layout_of) {
   auto free = describe(any_layout(dims_of(layout), type));
@@ -75,12 +75,12 @@ class ConvKernel final : public Kernel {
 
  private:
   struct Layouts {
-    Desc src, dst, of_weights;  ///< the weights' in the arenas: what their gradient is computed in
-    int n_reference = 0;        ///< passes for which oneDNN has only reference code then
+    Desc src, dst, of_weights;  ///< of_weights: the layout in the arenas, in which their gradient is computed
+    int n_reference = 0;        ///< passes for which oneDNN has only reference code
   };
 
-  /// The first in which no pass runs reference code: those that oneDNN likes for the output, which may have nothing
-  /// else backward; channels last; channels first.
+  /// Returns the first layouts in which no pass runs reference code. Tries oneDNN's choice for the forward pass, which
+  /// may have only reference code backward; then channels last; then channels first.
   Layouts choose_layouts(Builder& builder) const {
     std::optional<Layouts> best;
     for (const auto tag : {memory::format_tag::any, memory::format_tag::acdb, memory::format_tag::abcd}) {
@@ -148,7 +148,7 @@ class ConvKernel final : public Kernel {
     if (!is_direct) builder.reorder(computed, target, of_weights_);
   }
 
-  /// As timing says, when the first program is planned: the same for all ranks and batches.
+  /// Decided by timing when the first program is planned: the same for all ranks and batches.
   bool is_better_by_columns(Builder& builder, const Tensor& gradient, const Tensor& target,
                             const ConvColumns::Gradient& own) {
     if (builder.options.is_deterministic || !bias_.is_zero()) return false;
@@ -198,7 +198,7 @@ class ConvKernel final : public Kernel {
     return builder.reordered(result, input_.desc, of_data_);
   }
 
-  /// `weights` as a primitive wants them. On AVX-512 that is seldom how they lie: see WeightsCopy.
+  /// Returns `weights` in a primitive's layout. On AVX-512 that mostly differs from the arena's: see WeightsCopy.
   static Tensor lay_out(Builder& builder, const Tensor& weights, const Desc& wanted, std::optional<WeightsCopy>& copy,
                         std::vector<Primitive>& primitives) {
     copy = WeightsCopy::find(weights, wanted);
@@ -212,7 +212,7 @@ class ConvKernel final : public Kernel {
   const Storage& storage_;
   Window window_;
   Tensor input_;
-  Tensor src_{};  ///< the input as the primitives take it
+  Tensor src_{};  ///< the input in the layout of the primitives
   Desc bias_{};
   dnnl::convolution_forward::primitive_desc described_{};
   std::vector<Primitive> forward_{};

@@ -15,7 +15,7 @@ using dnnl::memory;
 using ColumnTag = memory::format_tag;
 
 constexpr memory::dim channel_block = 16;
-constexpr memory::dim most_positions = 64;  ///< of an output map; the larger ones oneDNN does well
+constexpr memory::dim most_positions = 64;  ///< of an output map; oneDNN is fast on larger ones
 
 /// The shortest of a few runs.
 template <class F>
@@ -30,7 +30,7 @@ double shortest_s(const F& run) {
   return shortest;
 }
 
-/// Memory that is there, of numbers that are neither 0 nor large.
+/// Allocates memory of numbers that are neither 0 nor large.
 memory some_memory(const dnnl::engine& engine, const Desc& desc) {
   memory made{desc, engine};
   std::memset(made.get_data_handle(), 0x3c, desc.get_size());
@@ -98,8 +98,8 @@ void ConvColumns::gather(const std::byte* src, const std::byte* dst, std::byte* 
   });
 }
 
-/// Of one block of channels of one sample: a map for each place of the kernel, 0 where the kernel reaches over the
-/// edge.
+/// Gathers one block of channels of one sample: a map for each place of the kernel, 0 where the kernel extends beyond
+/// the edge.
 void ConvColumns::gather_columns(const std::byte* src, std::byte* columns, std::size_t sample,
                                  std::size_t in_block) const {
   const auto n_places = static_cast<std::size_t>(kernel_ * kernel_);

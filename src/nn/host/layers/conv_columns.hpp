@@ -14,11 +14,12 @@ class ConvColumns {
  public:
   using Gradient = dnnl::convolution_backward_weights::primitive_desc;
 
-  /// Of a convolution without bias; nothing unless channels and weights lie in whole blocks of 16, and maps are small.
+  /// Handles a convolution without bias. Returns nothing unless channels and weights are in whole blocks of 16 and maps
+  /// are small.
   [[nodiscard]] static std::optional<ConvColumns> find(const dnnl::engine& engine, const Desc& src, const Desc& weights,
                                                        const Desc& dst, const Window& window);
 
-  /// Of `weights`, from what gather() writes. Its weights are the convolution's, named otherwise.
+  /// The gradient of `weights` from the result of gather(). Its weights are the convolution's, with other dimensions.
   [[nodiscard]] const Gradient& described() const noexcept { return described_; }
 
   void gather(const std::byte* src, const std::byte* dst, std::byte* columns, std::byte* pixels) const;
@@ -27,7 +28,7 @@ class ConvColumns {
     double own_s;
     double columns_s;
   };
-  /// Beside `gradient`, which is oneDNN's own.
+  /// Times it and `gradient`, oneDNN's own.
   [[nodiscard]] Times measure(const dnnl::engine& engine, const Gradient& gradient) const;
 
  private:

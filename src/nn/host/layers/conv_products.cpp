@@ -11,19 +11,19 @@ namespace {
 using dnnl::memory;
 using dim = memory::dim;
 
-constexpr std::uint64_t most_places = 4;  ///< of the output; at more the products are too many, and small
+constexpr std::uint64_t most_places = 4;  ///< of the output; with more, products are too many and too small
 
 Desc channels_last(const Dims& dims) { return {dims, memory::data_type::f32, memory::format_tag::acdb}; }
 
-/// What one place of the output takes from one row of the kernel: neighbours in a row of the input, and as many
-/// weights. Offsets in elements, of the first sample and the first output channel.
+/// What one place of the output uses of one row of the kernel: neighbours in a row of the input, and as many weights.
+/// Offsets are in elements, for the first sample and the first output channel.
 struct Strip {
   std::size_t src, weights, dst;
   dim length;
   bool is_first;  ///< of its place
 };
 
-/// A matrix within a tensor: its rows are `stride` elements apart.
+/// A matrix within a tensor, with rows `stride` elements apart.
 Tensor matrix_in(const Place& place, std::size_t offset, dim rows, dim columns, dim stride) {
   return {{{rows, columns}, memory::data_type::f32, Dims{stride, 1}},
           {place.space, place.index, place.offset + offset * sizeof(float)}};
@@ -66,7 +66,7 @@ class ConvProductsKernel final : public Kernel {
 
   std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     gradient_ = builder.use(gradients[0]);
-    core::require(gradient_.desc == output_.desc, "a gradient lies as what it belongs to");
+    core::require(gradient_.desc == output_.desc, "the gradient has the output's layout");
     builder.use(src_);
     weight_gradient_ = builder.gradient(node_.parameters[0]);
     if (has_bias_) bias_gradient_ = builder.gradient(node_.parameters[1]).place;

@@ -1,6 +1,6 @@
 // A convolution with a small output map, as matrix products on the tensors in place.
-// Invariant: only products with existing elements: nothing is padded, and no columns are gathered. Channels are last,
-// weights are {outputs, rows, columns, inputs}, and so are the gradients.
+// Invariant: multiplies existing elements only: no padding, no gathered columns. Channels are last; weights and their
+// gradients are {outputs, rows, columns, inputs}.
 // Used by nn/host/layers/conv: for such maps oneDNN multiplies mostly padding, or has only reference code.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace lockstep::nn::host {
 
-/// Decided by shape and precision, so for any batch and on every rank.
+/// Depends on shape and precision only, so it is the same for any batch and on every rank.
 [[nodiscard]] bool is_for_products(const Planned& planned, const Conv& layer);
 
 [[nodiscard]] std::unique_ptr<Kernel> make_conv_products(const Planned& planned, const Conv& layer);

@@ -23,7 +23,7 @@ std::optional<WeightsCopy> WeightsCopy::find(const Tensor& from, const Desc& to)
   const auto n_positions = static_cast<std::size_t>(dims[2] * dims[3]);
   if (is(from.desc, Type::f32, Tag::Acdb16a) && is(to, Type::bf16, Tag::AcdB16a2b)) {
     found.change_ = Change::pair_rows;
-    found.n_in_blocks_ = n_positions;  // of all inputs each
+    found.n_in_blocks_ = n_positions;  // each position has all inputs
     found.n_rows_ = static_cast<std::size_t>(dims[1]);
     return found;
   }

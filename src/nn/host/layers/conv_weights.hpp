@@ -1,5 +1,4 @@
-// A second copy of a convolution's weights, in the layout and type of a primitive that differ from those of their
-// gradient.
+// A second copy of a convolution's weights, for a primitive whose layout or type differs from that of their gradient.
 // Invariant: the same values, rounded if the type is bfloat16; padding is 0. Layouts are oneDNN's for AVX-512.
 // Used by nn/host/layers/conv.
 #pragma once
@@ -12,9 +11,9 @@ namespace lockstep::nn::host {
 
 class WeightsCopy {
  public:
-  /// Converts one layout to the other; null if we have no loop for it.
+  /// Converts one layout to the other; null if we have no loop for that.
   [[nodiscard]] static std::optional<WeightsCopy> find(const Tensor& from, const Desc& to);
-  /// Where it writes.
+  /// Sets where it writes.
   void set_target(const Place& place) { to_ = place; }
 
   void run(const Storage& storage) const;
@@ -24,9 +23,9 @@ class WeightsCopy {
 
   Place from_{}, to_{};
   Change change_{};
-  /// Outputs by inputs, of which a part holds some rows of 16 elements.
+  /// Blocks of outputs and of inputs; each part is some rows of 16 elements.
   std::size_t n_out_blocks_ = 0, n_in_blocks_ = 0, n_rows_ = 0;
-  bool is_input_first_ = false;  ///< the parts of one input block follow each other
+  bool is_input_first_ = false;  ///< the parts of one input block are consecutive
 };
 
 }  // namespace lockstep::nn::host

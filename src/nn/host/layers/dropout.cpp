@@ -14,7 +14,7 @@ constexpr std::uint32_t high(std::uint64_t value) { return static_cast<std::uint
 
 /// One key for each seed and epoch.
 std::array<std::uint32_t, 2> key_of(std::uint64_t seed, std::uint64_t epoch) {
-  constexpr std::uint32_t dropout = 0x64726f70;  // parts these numbers from all others of the seed
+  constexpr std::uint32_t dropout = 0x64726f70;  // separates these numbers from all others of the seed
   const auto block = core::philox({low(seed), high(seed)}, {low(epoch), high(epoch), dropout, 0});
   return {block[0], block[1]};
 }
@@ -23,7 +23,7 @@ std::uint32_t threshold_of(double probability) {
   return static_cast<std::uint32_t>(std::min(std::floor(probability * 0x1p32), 0x1p32 - 1));
 }
 
-/// The mask of a sample depends on its id and the logical place of each element: on neither batch, rank nor layout.
+/// A sample's mask depends on its id and the logical place of each element, not on batch, rank or layout.
 class DropoutKernel final : public Kernel {
  public:
   DropoutKernel(const Planned& planned, const Dropout& layer)
@@ -50,7 +50,7 @@ class DropoutKernel final : public Kernel {
 
   void forward(PassContext& pass) override {
     if (is_identity_) return;
-    core::require(pass.batch.ids.size() == n_, "samples have ids where dropout needs them");
+    core::require(pass.batch.ids.size() == n_, "the samples have ids, which dropout needs");
     MaskKey key = draw_;
     key.key = key_of(seed_, pass.numbers.epoch);
     for_samples([&](std::size_t i) {

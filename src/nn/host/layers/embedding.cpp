@@ -53,7 +53,7 @@ class EmbeddingKernel final : public Kernel {
     return {std::nullopt};
   }
 
-  /// Each thread has rows of its own and adds to them in the order of samples: the same sums for any number of threads.
+  /// Each thread owns rows and adds to them in the order of samples, so sums are the same for any number of threads.
   void backward(PassContext&) override {
     with_type(output_, [&]<class T>(T) { add_rows(storage_.at<const T>(gradient_)); });
   }
@@ -73,7 +73,7 @@ class EmbeddingKernel final : public Kernel {
               });
   }
 
-  /// Kept for the backward pass; ids out of range end here.
+  /// Keeps the rows for the backward pass; fails for ids out of range.
   void find_rows() const {
     const auto* const ids = storage_.at<const std::int64_t>(ids_);
     auto* const rows = storage_.at<std::uint64_t>(rows_);
@@ -94,7 +94,7 @@ class EmbeddingKernel final : public Kernel {
   const ParameterLayout& parameters_;
   Embedding layer_;
   std::size_t n_ = 0, width_ = 0, n_columns_ = 0;
-  bool adds_rows_ = false;  ///< to zeros that are there
+  bool adds_rows_ = false;  ///< to zeros that are already there
   bool tells_rows_ = false;
   Place ids_{}, rows_{}, gradient_{}, table_gradient_{};
   Tensor table_{};

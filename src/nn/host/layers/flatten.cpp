@@ -5,8 +5,8 @@
 namespace lockstep::nn::host {
 namespace {
 
-/// Whether all readers of `node` accept any order of a sample's elements: linear layers do, and layers that pass
-/// elements on.
+/// Whether all readers of `node` accept any order of a sample's elements: linear layers, and layers that pass elements
+/// on.
 bool keeps_layout(const Network& network, std::size_t node) {
   const auto& nodes = network.nodes();
   bool is_read = false;
@@ -21,7 +21,7 @@ bool keeps_layout(const Network& network, std::size_t node) {
   return is_read;
 }
 
-/// Nothing to do before linear layers, which take images in their layout; otherwise a reorder.
+/// Does nothing before linear layers, which take images in their layout; otherwise reorders.
 class FlattenKernel final : public Kernel {
  public:
   explicit FlattenKernel(const Planned& planned)

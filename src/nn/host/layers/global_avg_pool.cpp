@@ -53,7 +53,7 @@ class GlobalAvgPoolKernel final : public Kernel {
     });
   }
 
-  /// Channels and their padding.
+  /// The number of channels, including padding.
   [[nodiscard]] std::size_t n_lanes() const { return image_.n_blocks * image_.block; }
   [[nodiscard]] float factor() const { return 1.0f / static_cast<float>(image_.n_positions); }
 

@@ -1,4 +1,4 @@
-// Layers that oneDNN does not compute in bf16 on this processor: values are kept in bf16 and computed in float32.
+// Layers that oneDNN does not compute in bf16 on this processor: values are stored in bf16 and computed in float32.
 #include <functional>
 #include <utility>
 
@@ -13,7 +13,7 @@ using dnnl::memory;
 
 bool is_bf16(const Tensor& tensor) { return type_of(tensor.desc) == memory::data_type::bf16; }
 
-/// The same elements in the same places, as another type.
+/// The same layout with another element type.
 Desc as_type(const Desc& desc, memory::data_type type) {
   using Tag = memory::format_tag;
   const Dims dims = dims_of(desc);
@@ -21,11 +21,11 @@ Desc as_type(const Desc& desc, memory::data_type type) {
     for (const Tag tag : {Tag::abcd, Tag::acdb, Tag::aBcd4b, Tag::aBcd8b, Tag::aBcd16b})
       if (desc == Desc{dims, type_of(desc), tag}) return {dims, type, tag};
   }
-  core::require(desc == plain_desc(dims, type_of(desc)), "a layout of images that is known, or elements in order");
+  core::require(desc == plain_desc(dims, type_of(desc)), "the layout is a known one of images, or plain");
   return plain_desc(dims, type);
 }
 
-/// A tensor as the network has it, and its float32 copy, whose elements are there during one pass of one layer.
+/// A tensor of the network and its float32 copy, whose elements exist during one pass of one layer.
 struct Copy {
   Tensor kept{}, floats{};
 };
@@ -46,7 +46,7 @@ void round(const Storage& storage, const Copy& copy) {
   });
 }
 
-/// Gives a builder to a layer that works in float32.
+/// Provides a builder for a layer that works in float32.
 class FloatBuilder {
  public:
   explicit FloatBuilder(Builder& builder) : builder_{builder}, type_{builder.type} {
@@ -130,7 +130,7 @@ class InFloatsKernel final : public Kernel {
     return floats;
   }
 
-  /// If the layer's backward pass reads what its forward pass was given, or gave.
+  /// Widens `copy` again if the layer's backward pass reads an input or the output of its forward pass.
   void read_again(Builder& builder, const Copy& copy) {
     if (!storage_.is_used(copy.floats.place, builder.time)) return;
     builder.use(copy.kept);

@@ -12,12 +12,12 @@ Desc matrix(memory::dim rows, memory::dim columns, memory::data_type type) {
   return {{rows, columns}, type, memory::format_tag::ab};
 }
 
-/// The transpose of such a matrix, rows x columns itself.
+/// A rows x columns view of the transpose of such a matrix.
 Desc transposed(memory::dim rows, memory::dim columns, memory::data_type type) {
   return {{rows, columns}, type, memory::format_tag::ba};
 }
 
-/// The layout of weights whose rows follow the elements of a sample, in any order.
+/// The layout of weights whose rows have the order of a sample's elements.
 Desc weights_like(const Desc& input, std::uint64_t n_out) {
   Dims dims = dims_of(input);
   dims[0] = static_cast<memory::dim>(n_out);
@@ -31,7 +31,7 @@ Desc weights_like(const Desc& input, std::uint64_t n_out) {
   if (image.block == 16) tag = Tag::aBcd16b;
   const Desc desc{dims, memory::data_type::f32, tag};
   core::require(n_physical(desc) / n_out == n_physical(input) / static_cast<std::size_t>(dims_of(input)[0]),
-                "weights of a linear layer lie as its input");
+                "weights of a linear layer have its input's layout");
   return desc;
 }
 

@@ -7,7 +7,7 @@
 namespace lockstep::nn::host {
 namespace {
 
-/// Of float32, as the loss that reads it and that loss's gradient are; sums in double, as in the loss.
+/// Computes in float32, like the loss that reads it and that loss's gradient; sums are double, as in the loss.
 class LogSoftmaxKernel final : public Kernel {
  public:
   explicit LogSoftmaxKernel(const Planned& planned)
@@ -46,7 +46,7 @@ class LogSoftmaxKernel final : public Kernel {
   }
 
  private:
-  /// body(place of a sample's first class).
+  /// Calls body(place of a sample's first class).
   template <class F>
   void for_rows(const F& body) const {
     for_parts(n_, least_elements / 16 / n_classes_ + 1, [&](std::size_t begin, std::size_t end) {

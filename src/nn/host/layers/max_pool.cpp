@@ -34,7 +34,7 @@ class MaxPoolKernel final : public Kernel {
   void backward(PassContext& pass) override { run_all(backward_, pass.run); }
 
  private:
-  /// Windows that reach past the far edges because the stride does not divide are cut off, not padded.
+  /// Windows that extend beyond the far edges, because the stride does not divide the size, are cut off, not padded.
   static Window window_of(const MaxPool& layer) {
     const auto kernel = static_cast<memory::dim>(layer.kernel), stride = static_cast<memory::dim>(layer.stride);
     const auto padding = static_cast<memory::dim>(layer.padding);

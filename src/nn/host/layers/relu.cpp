@@ -4,7 +4,7 @@
 namespace lockstep::nn::host {
 namespace {
 
-/// Its backward pass needs its output only, which the layer after it keeps anyway.
+/// The backward pass needs only the output, which the next layer keeps anyway.
 class ReluKernel final : public Kernel {
  public:
   ReluKernel(const Planned& planned, bool is_in_place)

@@ -1,4 +1,4 @@
-// oneDNN's batch normalization computes statistics of its own samples only, so this one consists of our own loops.
+// oneDNN's batch normalization uses statistics of its own samples only, so this one consists of our own loops.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,8 +9,7 @@
 namespace lockstep::nn::host {
 namespace {
 
-/// Samples are added up in at most this many parts, with any number of threads: so that number does not change the
-/// sums.
+/// Samples are added up in at most this many parts, so the number of threads does not change the sums.
 constexpr std::size_t most_sum_parts = 16;
 
 class SyncBatchNormKernel final : public Kernel {
@@ -33,7 +32,7 @@ class SyncBatchNormKernel final : public Kernel {
     output_ = builder.make(input_.desc);
     exchanged_ = builder.make_bytes((4 * n_lanes() + 1) * sizeof(double));
     channels_ = builder.make_bytes(5 * n_lanes() * sizeof(float));
-    for (const Place& place : {exchanged_, channels_}) {  // until the next pass: it may be repeated
+    for (const Place& place : {exchanged_, channels_}) {  // kept until the next pass, because this one may be repeated
       storage_.use(place, 0);
       storage_.use(place, std::numeric_limits<int>::max());
     }
@@ -82,7 +81,7 @@ class SyncBatchNormKernel final : public Kernel {
   }
 
  private:
-  /// Channels and their padding.
+  /// The number of channels, including padding.
   [[nodiscard]] std::size_t n_lanes() const { return image_.n_blocks * image_.block; }
   [[nodiscard]] std::size_t n_sum_parts() const { return std::min(n_samples_, most_sum_parts); }
   [[nodiscard]] std::size_t tile_elements() const { return image_.n_positions * image_.block; }
@@ -105,7 +104,7 @@ class SyncBatchNormKernel final : public Kernel {
     return {by.mean + channel, by.factor + channel, by.shift + channel, by.least};
   }
 
-  /// f(first element, first channel) for all blocks of channels of all samples.
+  /// Calls f(first element, first channel) for all blocks of channels of all samples.
   template <class F>
   void for_tiles(const F& f) const {
     for_parts(n_samples_ * image_.n_blocks, tiles_of_thread(1), [&](std::size_t begin, std::size_t end) {
@@ -114,8 +113,8 @@ class SyncBatchNormKernel final : public Kernel {
     });
   }
 
-  /// `totals`: for each channel the first of `n_sums` sums that f(first element, first channel, sums) adds to, for each
-  /// the second, ... The sums of a channel are n_lanes() apart.
+  /// f(first element, first channel, sums) adds to `n_sums` sums per channel. `totals` has the first sum of each
+  /// channel, then the second, ... The sums of a channel are n_lanes() apart.
   template <class F>
   void sum_tiles(const Place& of_parts, std::size_t n_sums, std::span<double> totals, const F& f) const {
     const std::size_t n_parts = n_sum_parts(), stride = n_sums * n_lanes();
@@ -137,7 +136,7 @@ class SyncBatchNormKernel final : public Kernel {
     }
   }
 
-  /// Means first, then deviations from them: squares of values would cancel out.
+  /// Computes means first, then deviations from them, because squares of values would cancel out.
   template <class T>
   void take_statistics(const T* x, const PassContext& pass) const {
     const auto& loops_of = loops().of<T>();
@@ -152,7 +151,7 @@ class SyncBatchNormKernel final : public Kernel {
     share_variances(pass, n_values(), variances());
   }
 
-  /// The gradients of scale and shift are this rank's: they are summed over the ranks like all others.
+  /// The gradients of scale and shift belong to this rank: they are summed over ranks like all others.
   template <class T>
   void take_gradients(const T* x, const T* gradient, const Normalization& by, const PassContext& pass) const {
     const std::span<double> sums = gradient_sums();
@@ -169,7 +168,7 @@ class SyncBatchNormKernel final : public Kernel {
     pass.sum(sums);
   }
 
-  /// Of padding all is 0, and stays 0.
+  /// Padding has 0 in all arrays, and stays 0.
   [[nodiscard]] Normalization prepare() const {
     auto* const mean = storage_.at<float>(channels_);
     auto *const factor = mean + n_lanes(), *const shift = factor + n_lanes();

@@ -1,5 +1,5 @@
-// Runs a plan of shm, flat or sliced by the number of elements, compiled with the weakened order of this folder: a race
-// report is due.
+// Runs a plan of shm, flat or sliced by the number of elements, compiled with the weakened order of this folder: the
+// sanitizer must report a race.
 #include <string>
 
 #include "comm/publish_order.hpp"
@@ -18,6 +18,6 @@ int main(int, char** argv) {
   try {
     comm::run_as_threads({0, 0, 0}, [&](comm::Transport& transport) { support::check(transport, which); });
   } catch (const std::exception&) {
-    // A wrong result is possible as well; the report is what counts.
+    // A wrong result is also possible; only the report counts.
   }
 }

@@ -10,7 +10,7 @@ TEST(DoctorEnvironment, IsLintedOfAllRanks) {
   const Finding slip = check_environment(job);
   EXPECT_GE(slip.verdict, Verdict::warning) << slip.seen;
   expect(slip, slip.verdict, "NCCL_IB_DISABEL", "NCCL_IB_DISABLE");
-  job.ranks[1].variables = job.ranks[2].variables;  // told once
+  job.ranks[1].variables = job.ranks[2].variables;  // reported once
   EXPECT_EQ(check_environment(job), slip);
 }
 

@@ -7,7 +7,7 @@ namespace {
 const SeenGpu one{.name = "NVIDIA H200", .uuid = "GPU-11111111-2222"};
 const SeenGpu two{.name = "NVIDIA H200", .uuid = "GPU-33333333-4444"};
 
-/// Two ranks of a node, each of which sees these.
+/// Two ranks of a node, each of which sees these GPUs.
 Job job_with(const std::vector<SeenGpu>& seen, const std::string& device = "auto") {
   Job job = healthy_job(1, 2);
   job.request.device = device;

@@ -3,7 +3,7 @@
 namespace lockstep::training::doctor {
 namespace {
 
-/// One of `n` processes that a launcher of another MPI has started.
+/// One of `n` processes that another MPI's launcher has started.
 Job alone_of(int n, const std::string& launcher, const std::string& library, const std::string& pmi) {
   Job job = healthy_job(1, 1);
   Facts& facts = job.ranks.front();

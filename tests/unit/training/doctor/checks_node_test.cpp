@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::uint64_t gb = 1'000'000'000, mib = std::uint64_t{1} << 20;
 
-/// As healthy_job(), with a need of 2 ranks of a node: 8 GB each, and 3 GB that they share.
+/// As healthy_job(), with the need of 2 ranks of a node: 8 GB each, and 3 GB that they share.
 Job job_with_need() {
   Job job = healthy_job(2, 2);
   job.need = Need{.recipe = {.batch = 64}, .checkpoint = {2 * gb}};

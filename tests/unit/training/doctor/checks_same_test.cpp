@@ -14,7 +14,7 @@ TEST(DoctorClocks, AreAsFarApartAsIsSure) {
   job.ranks[1].node.clock_low = -700;
   job.ranks[1].node.clock_high = -600;
   expect(check_clocks(job), Verdict::warning, "600.0 s behind rank 0's on node1");
-  job.ranks[1].node.clock_low = -5;  // a round that took long says nothing
+  job.ranks[1].node.clock_low = -5;  // a long round proves nothing
   job.ranks[1].node.clock_high = 5;
   expect(check_clocks(job), Verdict::ok, "within 1 s");
   expect(check_clocks(healthy_job(1, 2)), Verdict::skipped, "one node");

@@ -1,5 +1,5 @@
-// A job in which nothing is wrong, for tests to spoil.
-// Invariant: as many nodes of as many ranks as asked for, each rank bound to a core of its own.
+// A faultless job, which tests then spoil.
+// Invariant: the requested number of nodes and ranks, each rank bound to a core of its own.
 // Used by the tests of the doctor's checks.
 #pragma once
 
@@ -90,7 +90,7 @@ inline Job healthy_job(int n_nodes, int n_local) {
   return job;
 }
 
-/// What `check` says of `job`, with what must be in its words.
+/// Compares a finding with the expected verdict, and with parts of its text.
 inline void expect(const Finding& finding, Verdict verdict, std::string_view seen, std::string_view fix = {}) {
   EXPECT_EQ(name(finding.verdict), name(verdict)) << finding.seen;
   EXPECT_TRUE(support::has(finding.seen, seen)) << finding.seen;

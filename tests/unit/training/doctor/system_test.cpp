@@ -58,7 +58,7 @@ TEST(DoctorSystem, FindsSlingshotByItsInterface) {
   tree.put("sys/class/cxi/cxi0/device/net/hsn0/speed", "200000\n");
   tree.put("sys/class/cxi/cxi1/device/net/hsn1/operstate", "down\n");
   tree.put("sys/class/cxi/cxi1/device/net/hsn1/speed", "-1\n");
-  tree.put("sys/class/net/hsn0/type", "1\n");  // the same adapter, told once
+  tree.put("sys/class/net/hsn0/type", "1\n");  // the same adapter, reported once
   tree.put("sys/class/net/hsn0/operstate", "up\n");
   tree.put("sys/class/net/hsn0/device/x", "");
   const std::vector<Port> wanted{{"cxi0", "Slingshot", true, 200}, {"cxi1", "Slingshot", false, 0}};
@@ -119,7 +119,7 @@ TEST(DoctorSystem, TakesTheLeastQuotaOfAllGroupsAbove) {
 TEST(DoctorSystem, ReadsTheQuotaOfVersionOne) {
   const Tree tree;
   tree.put("proc/self/cgroup", "4:memory:/m\n2:cpu,cpuacct:/docker/1\nnonsense\n");
-  tree.put("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n");  // what a container sees
+  tree.put("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n");  // as seen in a container
   tree.put("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
   EXPECT_EQ(read_cpu_quota(tree.root()), 2);
   tree.put("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");

@@ -10,7 +10,7 @@
 namespace lockstep::training {
 namespace {
 
-/// LOCKSTEP_RECIPES while a test lasts.
+/// Sets LOCKSTEP_RECIPES during a test.
 class OwnRecipes {
  public:
   explicit OwnRecipes(const std::string& folder) { setenv("LOCKSTEP_RECIPES", folder.c_str(), 1); }

@@ -1,5 +1,5 @@
-// A recipe's text and a command line, put together as `lockstep train` does.
-// Invariant: what is refused is refused as a usage error.
+// A recipe's text and a command line, combined as in `lockstep train`.
+// Invariant: every refusal is a usage error.
 // Used by the tests of training/recipe/recipe.
 #pragma once
 
@@ -29,13 +29,13 @@ inline RecipeWords parse_words(const Words& command_line) {
   return words;
 }
 
-/// The text as the file "folder/r.toml".
+/// Resolves the text as the file "folder/r.toml".
 inline ResolvedRecipe resolve(const std::string& text, Words after_the_recipe = {}) {
   after_the_recipe.insert(after_the_recipe.begin(), "r.toml");
   return resolve_text(text, "folder/r.toml", parse_words(after_the_recipe));
 }
 
-/// A shipped recipe with what follows it.
+/// A shipped recipe with the arguments after it.
 inline ResolvedRecipe shipped(const Words& command_line) { return resolve_recipe(parse_words(command_line)); }
 
 inline const Origin& origin_of(const ResolvedRecipe& resolved, std::string_view key) {

@@ -1,4 +1,4 @@
-// The recipes of share/recipes say what the tutorials do.
+// The recipes of share/recipes have the tutorials' settings.
 #include "data/augment/augment.hpp"
 #include "training/recipe/find.hpp"
 #include "training/recipe/specs.hpp"

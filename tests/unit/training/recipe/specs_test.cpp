@@ -16,7 +16,7 @@ TEST(RecipeSpecs, Optimizer) {
   EXPECT_EQ(adam.beta2, 0.75);
 }
 
-// An optimizer chosen by its word alone has the numbers that optim gives it.
+// An optimizer that is chosen only by its word has the numbers of optim.
 TEST(RecipeSpecs, OptimizersHaveTheirDefaults) {
   for (const optim::OptimizerKind kind : optim::all_optimizer_kinds) {
     const auto spec = optimizer_spec(resolve(toy, {"--optimizer", std::string{name(kind)}}).recipe);

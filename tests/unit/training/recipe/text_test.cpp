@@ -25,7 +25,7 @@ std::string length(Random& random) {
                                : fmt::format("{} samples", 1 + random() % 1000000);
 }
 
-/// What a user might type for `key`; not all of it goes together.
+/// Arguments that a user might type for `key`; not all of them fit together.
 Words any_flag(Random& random, const Key& key) {
   const std::string flag = "--" + std::string{key.name};
   return std::visit(

@@ -27,7 +27,7 @@ using io::put;
 using io::TemporaryFolder;
 using Json = nlohmann::json;
 
-/// Runs begin in the current folder if they get no other.
+/// Makes runs without a folder begin in the current one.
 class InFolder {
  public:
   explicit InFolder(const std::string& path) : before_{fs::current_path()} { fs::current_path(path); }
@@ -127,7 +127,7 @@ TEST(RunDirectory, RefusesAFolderWithAnotherRun) {
   EXPECT_FALSE(fs::exists(folder / "old/log.jsonl"));
 }
 
-// A link of a run's own name would lead the run to a file of others, also one that resumes.
+// A link with a name of a run would lead the run, even a resumed one, to another file.
 TEST(RunDirectory, WritesThroughNoLinkOfAnOwnName) {
   const TemporaryFolder folder;
   put(folder / "precious", "another's");
@@ -144,7 +144,7 @@ TEST(RunDirectory, WritesThroughNoLinkOfAnOwnName) {
   EXPECT_EQ(get(folder / "precious"), "another's");
 }
 
-// What a run left that has lost its other files, or what somebody has copied there.
+// What a run without its other files has left, or what a user has copied there.
 TEST(RunDirectory, CheckpointsAreThoseOfARun) {
   const TemporaryFolder folder;
   fs::create_directories(folder / "r/checkpoints/step-000000004");
@@ -162,7 +162,7 @@ TEST(RunDirectory, CheckpointsAreThoseOfARun) {
   const RunDirectory takes{folder / "empty", "toy"};
 }
 
-// A log may be rotated, and a run that is refused removes nothing of the one that has the folder.
+// A log may be rotated, and a refused run removes nothing of the run that has the folder.
 TEST(RunDirectory, RefusesARunUnderWayThoughItsLogHasGone) {
   const TemporaryFolder folder;
   RunDirectory first{folder / "r", "toy"};

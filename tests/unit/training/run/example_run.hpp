@@ -1,4 +1,4 @@
-// A run made up for tests: every record with values that are easy to find again.
+// A made-up run for tests: every record has values that are easy to find again.
 // Invariant: the same on every call.
 // Used by the tests of training/train's records, texts and folders.
 #pragma once

@@ -175,7 +175,7 @@ TEST(ProgressDisplay, IsALineEachWhereThereIsNoTerminal) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "a\n" + std::string(200, 'b') + "\nc\n");
 }
 
-/// stderr as a terminal of 20 columns, for a block.
+/// Replaces stderr by a terminal of 20 columns, during a block.
 class Terminal {
  public:
   Terminal() : before_{dup(STDERR_FILENO)} {
@@ -193,7 +193,8 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  /// What was written since the last call. It comes in the pieces it was written in, some of them a little later.
+  /// Returns what was written since the last call. It comes in the pieces in which it was written, some of them a
+  /// little later.
   [[nodiscard]] std::string read() const {
     constexpr int wait_ms = 100;
     std::string text;

@@ -1,4 +1,4 @@
-// write_example FOLDER: a run directory FOLDER/run and weights FOLDER/w.h5, for programs of others to read.
+// write_example FOLDER: writes a run directory FOLDER/run and weights FOLDER/w.h5, for other programs to read.
 // write_example --read F.h5: prints the model and the sums of the tensors `a.weight` [2, 3] and `b` [4] of such a file.
 
 #include <fmt/format.h>

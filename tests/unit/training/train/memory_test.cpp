@@ -27,7 +27,7 @@ TEST(Memory, OfANodeIsThatOfItsRanks) {
 }
 
 TEST(Memory, SuggestsWhatFallsIntoGroupsAndParts) {
-  // Room for 15 samples of each rank at a time: a group of each; 3 parts, but 64 has 4.
+  // There is room for 15 samples of each rank at a time, so one group of each: 3 parts, but 64 needs 4.
   std::string message = refused_memory({.batch = 64, .bn_group = 8}, 2, 2 * gb + 15 * gb / 2 * 2 / 2);
   EXPECT_TRUE(has(message, "--batch 16 or less, or --accumulate 4 or more")) << message;
   message = refused_memory({.batch = 64, .bn_group = 32}, 1, 3 * gb);

@@ -115,7 +115,7 @@ void accept_groups(const Recipe& recipe, std::uint64_t n_samples, std::vector<in
     EXPECT_NO_THROW(check_groups(recipe, network_of(1), n_samples, n)) << n_samples << ", ranks " << n;
 }
 
-/// On one of them, and on all others with the same words.
+/// Refused on one of these numbers of ranks, and on all others with the same message.
 std::string refused_groups(const Recipe& recipe, std::uint64_t n_samples, const std::vector<int>& n_ranks = {1, 2, 4}) {
   std::string message;
   for (const int n : n_ranks) {

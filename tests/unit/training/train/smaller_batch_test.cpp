@@ -9,7 +9,7 @@
 namespace lockstep::training {
 namespace {
 
-/// 1000 bytes however many samples there are, and 10 of each; so much more where there are many.
+/// 1000 bytes for any number of samples, and 10 for each, or 11 if there are more than 100.
 std::uint64_t bytes_of(const Recipe&, std::uint64_t n) { return 1000 + 10 * n + (n > 100 ? n : 0); }
 
 Fitting fitting_in(std::uint64_t room, const Recipe& recipe, std::uint64_t at_a_time, int n_ranks = 1) {
@@ -29,7 +29,7 @@ TEST(SmallerBatch, IsTheLargestThatFits) {
   EXPECT_EQ(batch_in(0, recipe, 256), 0U);
 }
 
-// Activations of some networks have such a kink.
+// Activations of some networks have such a step.
 TEST(SmallerBatch, IsFoundWhereBytesGrowUnevenly) {
   const auto bent = [](const Recipe&, std::uint64_t n) { return n < 1000 ? 300 * n : 120'000 + 180 * n; };
   const Recipe recipe{.batch = 2000};
@@ -69,7 +69,7 @@ TEST(SmallerBatch, IsOneThatRanksCanHave) {
   EXPECT_EQ(batch_in(bytes_of({}, 7), {.batch = 64, .deterministic = true, .lanes = 4}, 16), 28U);
 }
 
-// As batch normalization takes a whole batch together where nothing else is asked for.
+// Batch normalization uses the whole batch as one group by default.
 TEST(SmallerBatch, HasGroupsThatFollowIt) {
   const Fitting fitting = fitting_in(bytes_of({}, 21), {.batch = 64, .bn_group = 64}, 64);
   ASSERT_TRUE(fitting.smaller);

@@ -64,7 +64,7 @@ TEST(TimeLimit, OfTheJobIsWhatSlurmSays) {
   unsetenv("SLURM_JOB_END_TIME");
 }
 
-/// What batch systems answer, by programs that stand for theirs.
+/// Answers of batch systems, from programs in place of theirs.
 class BatchSystem : public testing::Test {
  protected:
   void SetUp() override {
@@ -76,12 +76,12 @@ class BatchSystem : public testing::Test {
     for (const char* const variable : {"SLURM_JOB_END_TIME", "SLURM_JOB_ID", "PBS_JOBID"}) unsetenv(variable);
   }
 
-  /// `answer`: lines of a shell, for the arguments `question`; to others it fails.
+  /// `answer`: lines of a shell, for the arguments `question`; fails for others.
   void put(const std::string& program, const std::string& question, const std::string& answer) const {
     io::put(folder_ / program, "#!/bin/sh\n[ \"$*\" = '" + question + "' ] || exit 153\n" + answer + "\n");
     std::filesystem::permissions(folder_ / program, std::filesystem::perms::owner_all);
   }
-  /// Who asks in vain warns that `question` is not answered.
+  /// Expects a warning that `question` was not answered.
   static void expect_warning(const std::string& question) {
     testing::internal::CaptureStderr();
     EXPECT_FALSE(time_left_of_job());

@@ -11,7 +11,7 @@ TEST(VerifyResume, TheRecipeIsMadeDeterministic) {
   RecipeWords words{.recipe = "toy"};
   require_deterministic(words);
   EXPECT_TRUE(resolve_text("model = \"toy\"\nsynthetic = true\n", "toy.toml", words).recipe.deterministic);
-  require_deterministic(words);  // said already
+  require_deterministic(words);  // already said
   EXPECT_EQ(words.settings.size(), 1u);
   words.settings.front().text = "false";
   words.settings.front().origin.where = "--no-deterministic";
