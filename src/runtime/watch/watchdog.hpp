@@ -43,7 +43,8 @@ enum class Activity : std::uint32_t {
 /// and if no other has any, the first to claim the report names the processes that are furthest behind, or wait for
 /// nobody where others do (rank, host, pid, phase, step or batch, and whether they are stopped, gone or merely
 /// waiting). So it does once another process has given no sign
-/// of life for `timeout`, whoever moves. All of them then leave with ExitCode::stalled (4).
+/// of life for `timeout`, whoever moves. All of them then leave with ExitCode::stalled (4). A process whose guard was
+/// killed reports that, and leaves with ExitCode::system (3).
 class Watchdog {
  public:
   /// Starts the thread. `timeout` of 0 switches the watchdog off. `drill` learns of each phase and unit as it begins;
