@@ -72,7 +72,7 @@ void print_verdict(const Job& job, const Report& report, const Outcome& outcome)
 constexpr const char* fewer_visits = "there are fewer visits than requested";
 
 // Collective.
-void visit_again(const Job& job, CoreWatch& cores, const core::Stopwatch& watch, Report* report, Outcome& outcome) {
+void visit_again(const Job& job, CoreWatch& cores, const core::Timer& watch, Report* report, Outcome& outcome) {
   if (report != nullptr) {
     core::print("# for comparisons, every size is measured briefly {} times more (--visits 0: never)\n",
                 job.options.visits);
@@ -134,7 +134,7 @@ int measure(const Job& job, Report* report, const Gate* gate) {
     // Long vectors take seconds to set up.
     job.progress.set_last_words(text_closing({}, {.is_complete = false, .cut_short_by = "nothing was measured"}));
   }
-  const core::Stopwatch watch;
+  const core::Timer watch{job.clock};
   Outcome outcome = Sweep{job, cores, report}.run();
   if (job.options.visits > 0 && outcome.cut_short_by.empty()) visit_again(job, cores, watch, report, outcome);
   job.progress.enter(runtime::Activity::finish);
@@ -207,7 +207,7 @@ int run(const runtime::Session& session, const CommandLine& line, const runtime:
   if (options.registration == comm::Registration::none) setenv("NCCL_GRAPH_REGISTER", "0", 0);
   Groups groups{*transport, comm::devices_of(device), options.graph};
   const core::Bytes cache = device.is_host() ? runtime::last_level_cache() : largest_cache(world, device);
-  Job job{options, world, topology, *transport, progress, line.calls, device, groups, cache, {}};
+  Job job{options, world, session.clock(), topology, *transport, progress, line.calls, device, groups, cache, {}};
   std::unique_ptr<Report> report;
   std::unique_ptr<Gate> gate;
   const auto complaint = core::complaint_of([&] {

@@ -67,7 +67,8 @@ Sweep::Sweep(const Job& job, CoreWatch& cores, Report* report)
       exchanged_{job.links == nullptr ? runtime::Buffer{}
                                       : runtime::Buffer{{2 * largest_exchange(job.calls, job.world.n_ranks()).value},
                                                         runtime::Memory::device}},
-      order_{job.options.seed} {}
+      order_{job.options.seed},
+      watch_{job.clock} {}
 
 Outcome Sweep::run() {
   for (const comm::Call& call : job_.calls) {
@@ -127,7 +128,7 @@ bool Sweep::measure_call(const comm::Call& call) {
 // Repeats a measurement during which cores moved, at most a few times. Returns false if a signal ended it.
 bool Sweep::measure_until_cores_stay(Meter& meter, std::vector<Contender>& contenders) {
   for (int n_tries = 1;; ++n_tries) {
-    const core::Stopwatch watch;
+    const core::Timer watch{job_.clock};
     cores_.settle();
     if (!set_pace(meter, contenders)) return false;
     const bool may_repeat =

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "core/rng.hpp"
-#include "core/timer.hpp"
 #include "reduce_all/buffers.hpp"
 #include "reduce_all/cores.hpp"
 #include "reduce_all/measure.hpp"
@@ -24,6 +24,7 @@ namespace lockstep::reduce_all {
 struct Job {
   const Options& options;
   const runtime::Communicator& world;
+  const core::Clock& clock;  ///< of --max-time
   const runtime::Topology& topology;
   comm::Transport& transport;
   Progress& progress;
@@ -81,7 +82,7 @@ class Sweep {
   BufferPool pool_;
   runtime::Buffer exchanged_;  ///< the sent bytes, then the received ones
   core::Random order_;
-  core::Stopwatch watch_;
+  core::Timer watch_;
   bool has_measured_ = false;    ///< any size
   double repeated_seconds_ = 0;  ///< spent on repeated measurements
   Outcome outcome_;

@@ -33,7 +33,7 @@ Options without_checks(Options options) {
 
 }  // namespace
 
-Visits::Visits(const Job& job, CoreWatch& cores, const core::Stopwatch& watch)
+Visits::Visits(const Job& job, CoreWatch& cores, const core::Timer& watch)
     : job_{job},
       options_{without_checks(job.options)},
       cores_{cores},

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "core/rng.hpp"
-#include "core/timer.hpp"
 #include "reduce_all/cores.hpp"
 #include "reduce_all/measure.hpp"
 #include "reduce_all/sweep.hpp"
@@ -18,8 +18,8 @@ namespace lockstep::reduce_all {
 
 class Visits {
  public:
-  /// `watch`: the time since the run began.
-  Visits(const Job& job, CoreWatch& cores, const core::Stopwatch& watch);
+  /// `watch`: since the run began.
+  Visits(const Job& job, CoreWatch& cores, const core::Timer& watch);
 
   /// Collective: makes `job.options.visits` of every call and algorithm, except those that --max-time or a signal cuts
   /// off. Returns all of them at rank 0, none elsewhere.
@@ -38,7 +38,7 @@ class Visits {
   const Job& job_;
   Options options_;  ///< the job's, except checks and warm-up
   CoreWatch& cores_;
-  const core::Stopwatch& watch_;
+  const core::Timer& watch_;
   core::Random order_;
   int signal_ = 0;
   std::vector<Visited> visited_{};

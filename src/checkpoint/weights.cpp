@@ -198,8 +198,8 @@ std::vector<TensorSpec> tensors_of(const nn::Network& network) {
 }
 
 void save_weights(const std::string& path, const WeightsInfo& info, std::span<const TensorSpec> tensors,
-                  const FillTensor& fill, std::string_view flag) {
-  core::PendingFile pending{path, flag};
+                  const FillTensor& fill, std::string_view flag, core::Links links) {
+  core::PendingFile pending{path, flag, links};
   io::Hdf5File file = io::Hdf5File::create(pending.path());
   file.set_attribute("lockstep_format", std::string{weights_format});
   file.set_attribute("lockstep_version", weights_version);

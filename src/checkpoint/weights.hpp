@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "checkpoint/tensors.hpp"
+#include "core/pending.hpp"
 #include "core/units.hpp"
 #include "nn/network.hpp"
 #include "runtime/communicator.hpp"
@@ -27,7 +28,7 @@ inline constexpr std::uint64_t weights_version = 1;
 /// Replaces an old file. One tensor at a time is in memory. Throws core::Error (usage, naming `flag`) if its folder
 /// cannot be written to, (system) if the disk is full.
 void save_weights(const std::string& path, const WeightsInfo& info, std::span<const TensorSpec> tensors,
-                  const FillTensor& fill, std::string_view flag);
+                  const FillTensor& fill, std::string_view flag, core::Links links = core::Links::followed);
 
 /// As core::check_writable(); also throws core::Error (usage, naming `flag`) if `path` exists and is not a file of
 /// save_weights(), so that a typo replaces nothing.

@@ -152,12 +152,33 @@ void refuse_irregular(const std::string& path, std::string_view flag) {
               .expected = "the name of a new file or of one to replace"});
 }
 
+std::string place_of(const std::string& path, Links links) {
+  if (links == Links::followed) return resolve(behind_links(path));
+  return (fs::path{resolve(parent_of(path))} / fs::path{path}.filename()).string();
+}
+
+void write_all(const Descriptor& file, std::span<const std::byte> content, const std::string& path) {
+  while (!content.empty()) {
+    const auto n = ::write(file.get(), content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_at("write", path, errno);
+    content = content.subspan(static_cast<std::size_t>(n));
+  }
+}
+
+// EINVAL: a file system that does not sync folders.
+void sync_open(int descriptor, const std::string& path) {
+  if (fsync(descriptor) != 0 && errno != EINVAL) fail_at("sync", path, errno);
+}
+
 }  // namespace
 
-PendingFile::PendingFile(const std::string& final_path, std::string_view flag)
-    : final_path_{resolve(behind_links(final_path))} {
-  refuse_link_of_others(final_path, flag);
-  refuse_irregular(final_path, flag);
+PendingFile::PendingFile(const std::string& final_path, std::string_view flag, Links links)
+    : final_path_{place_of(final_path, links)} {
+  if (links == Links::followed) {
+    refuse_link_of_others(final_path, flag);
+    refuse_irregular(final_path, flag);
+  }
   refuse_irreplaceable(final_path_, flag);
   temporary_ = make_temporary_file(final_path_);
   if (!temporary_) fail_to_create(final_path, flag, errno);
@@ -167,14 +188,7 @@ PendingFile::~PendingFile() {
   if (!is_committed_) unlink(path().c_str());
 }
 
-void PendingFile::write(std::span<const std::byte> content) {
-  while (!content.empty()) {
-    const auto n = ::write(temporary_.descriptor.get(), content.data(), content.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_at("write", final_path_, errno);
-    content = content.subspan(static_cast<std::size_t>(n));
-  }
-}
+void PendingFile::write(std::span<const std::byte> content) { write_all(temporary_.descriptor, content, final_path_); }
 
 void PendingFile::commit() {
   sync_to_disk(path());
@@ -187,6 +201,21 @@ void write_whole(const std::string& path, std::span<const std::byte> content) {
   PendingFile pending{path};
   pending.write(content);
   pending.commit();
+}
+
+void write_whole_below(int folder, const std::string& path, std::span<const std::byte> content) {
+  const std::string name = fs::path{path}.filename().string();
+  const Temporary made = make_temporary_file(name, folder);
+  if (!made) fail_at("write", path, errno);
+  try {
+    write_all(made.descriptor, content, path);
+    sync_open(made.descriptor.get(), path);
+    if (renameat(folder, made.path.c_str(), folder, name.c_str()) != 0) fail_at("replace", path, errno);
+  } catch (const Error&) {
+    unlinkat(folder, made.path.c_str(), 0);
+    throw;
+  }
+  sync_open(folder, parent_of(path));
 }
 
 void check_writable(const std::string& path, std::string_view flag) {
@@ -269,8 +298,7 @@ void begin_sync(const std::string& path) noexcept {
 void sync_to_disk(const std::string& path) {
   const Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (!descriptor) fail_at("open", path, errno);
-  // EINVAL: the file system does not sync folders.
-  if (fsync(descriptor.get()) != 0 && errno != EINVAL) fail_at("sync", path, errno);
+  sync_open(descriptor.get(), path);
 }
 
 }  // namespace lockstep::core

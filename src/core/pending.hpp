@@ -17,18 +17,25 @@ namespace lockstep::core {
 /// Writes a file under a temporary name, syncs it to the disk and renames it; on error an old file is untouched.
 void write_whole(const std::string& path, std::span<const std::byte> content);
 
-/// Checks, before any work, whether a result can be written to `path`, and removes what killed runs have left of it.
-/// Errors as PendingFile's; also throws Error (usage) if it would be inside a set of shards, is behind a link that
-/// another user has made in a shared folder, or is write-protected.
+/// The same for a file in the open folder `folder`, which messages call `path`. The folder stays the same one if
+/// another takes its name, and a link in the place of the file is replaced, not followed. Errors are Error (system).
+void write_whole_below(int folder, const std::string& path, std::span<const std::byte> content);
+
+/// Finds out before work whether a result can be written to `path`, and removes what killed runs have left of it.
+/// Errors as PendingFile's; Error (usage) also if it would be inside a set of shards, is behind a link that another
+/// user has made in a shared folder, or is write-protected.
 void check_writable(const std::string& path, std::string_view flag);
 
-/// A file that is being written: `path()` is an empty temporary sibling of the final name, for code that writes by
-/// name. commit() syncs and renames it; the destructor removes it if it was not committed.
+/// What becomes of a link that has the name of a file to be written.
+enum class Links { followed, replaced };
+
+/// A file that is being written: `path()` is an empty temporary sibling of the final name, for those who write by name;
+/// commit() syncs and renames it, the destructor removes what was not committed.
 class PendingFile {
  public:
-  /// Creates the temporary file, beside the file that a link leads to. Throws Error (usage, naming `flag`) if its
-  /// folder cannot be written to, or the name cannot be that of a file.
-  explicit PendingFile(const std::string& final_path, std::string_view flag = "");
+  /// Creates the temporary file, beside the file that a followed link leads to. Error (usage, naming `flag`) if its
+  /// folder cannot be written to, or a name whose links are followed is not that of a file.
+  explicit PendingFile(const std::string& final_path, std::string_view flag = "", Links links = Links::followed);
   ~PendingFile();
   PendingFile(const PendingFile&) = delete;
   PendingFile& operator=(const PendingFile&) = delete;

@@ -115,9 +115,9 @@ int make_folder(const char* path, mode_t mode) {
 
 }  // namespace
 
-Temporary make_temporary_file(const std::string& final_path) {
-  return make_beside(final_path, making, [](const char* path) {
-    return ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+Temporary make_temporary_file(const std::string& final_path, int below) {
+  return make_beside(final_path, making, [below](const char* path) {
+    return ::openat(below, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   });
 }
 

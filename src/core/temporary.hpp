@@ -4,6 +4,7 @@
 // Used by core/pending, data/load/stage and the trainer.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/types.h>
 
 #include <string>
@@ -19,9 +20,10 @@ struct Temporary {
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(descriptor); }
 };
 
-/// Makes an empty file beside `final_path`. None on failure, with errno.
-[[nodiscard]] Temporary make_temporary_file(const std::string& final_path);
-/// Makes an empty folder beside `final_path`, with the permissions of `mode` that the umask leaves; failures as above.
+/// An empty file beside `final_path`, which is below the open folder `below` if it is relative. None on failure: errno
+/// tells why.
+[[nodiscard]] Temporary make_temporary_file(const std::string& final_path, int below = AT_FDCWD);
+/// An empty folder beside `final_path`, with the permissions of `mode` that the umask leaves; failures as above.
 [[nodiscard]] Temporary make_temporary_folder(const std::string& final_path, mode_t mode = 0777);
 /// Makes an empty folder, over which the old one is renamed while a new one takes its place: remove_leftovers() only
 /// reports it.

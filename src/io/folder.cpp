@@ -30,6 +30,11 @@ Folder::Folder(const std::string& path)
 
 std::string Folder::path_of(const std::string& name) const { return fmt::format("{}/{}", path_, name); }
 
+std::string Folder::identity() const {
+  struct stat here {};
+  return fstat(descriptor_.get(), &here) == 0 ? fmt::format("{}:{}", here.st_dev, here.st_ino) : "";
+}
+
 bool Folder::is_in_place() const noexcept {
   struct stat here {
   }, there{};

@@ -1,6 +1,6 @@
 // An open folder: it stays the same one, even if another takes its name.
 // Invariant: a file in it is opened below it by a plain name, and never through a link.
-// Used by the reader of checkpoints; manifests use is_plain_name().
+// Used by the reader of checkpoints and by training/run/directory.
 #pragma once
 
 #include <string>
@@ -21,7 +21,10 @@ class Folder {
   explicit Folder(const std::string& path);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
   [[nodiscard]] std::string path_of(const std::string& name) const;
+  /// "2049:131", by which processes of one node tell it from other folders.
+  [[nodiscard]] std::string identity() const;
   /// Whether its name still leads to it.
   [[nodiscard]] bool is_in_place() const noexcept;
   /// Whether the name exists in it, even as a dangling link.

@@ -1,7 +1,7 @@
 // What a program with --nproc and its ranks tell each other: which signal asked for an end, that a rank exists, and how
 // it ended.
-// Invariant: launchers pass on only SIGUSR1, so it stands for other signals; its sender first records which one.
-// Used by supervise.cpp, guard.cpp and interrupt.cpp.
+// Invariant: launchers pass on SIGUSR1 alone, so it stands for other signals; its sender has recorded before which one.
+// Used by supervise.cpp, guard.cpp, interrupt.cpp and the watchdog.
 #pragma once
 
 namespace lockstep::runtime {

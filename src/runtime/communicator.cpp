@@ -37,7 +37,7 @@ class LoneCommunicator final : public Communicator {
   }
   std::unique_ptr<Communicator> split_shared() const override { return std::make_unique<LoneCommunicator>(); }
   void barrier() const override {}
-  bool await_all(std::optional<core::Seconds>) const override { return true; }
+  bool await_all(std::optional<core::Seconds>, const core::Clock&) const override { return true; }
   using Communicator::broadcast;
   void broadcast(std::span<std::byte>, int) const override {}
   std::unique_ptr<Channel> open_channel(int) override { return std::make_unique<LoneChannel>(); }

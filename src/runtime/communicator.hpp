@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "core/units.hpp"
 
 namespace lockstep::runtime {
@@ -74,9 +75,9 @@ class Communicator {
 
   /// Collective.
   virtual void barrier() const = 0;
-  /// Collective, like barrier(); returns false if other ranks have not arrived after `patience`. Then no other call may
-  /// follow.
-  [[nodiscard]] virtual bool await_all(std::optional<core::Seconds> patience) const = 0;
+  /// Collective, like barrier(); returns false if other ranks have not arrived after `patience` by `clock`, and then no
+  /// other call may follow.
+  [[nodiscard]] virtual bool await_all(std::optional<core::Seconds> patience, const core::Clock& clock) const = 0;
   /// Collective: broadcasts `data` of `root`; the size is the same everywhere.
   virtual void broadcast(std::span<std::byte> data, int root = 0) const = 0;
   /// Collective: broadcasts a string of any length from `root`.

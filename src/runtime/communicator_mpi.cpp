@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/timer.hpp"
 #include "runtime/node_segment.hpp"
 #include "runtime/session.hpp"
 
@@ -166,14 +165,14 @@ std::unique_ptr<Communicator> MpiCommunicator::split_shared() const {
 
 void MpiCommunicator::barrier() const { check_mpi(MPI_Barrier(raw()), "MPI_Barrier"); }
 
-bool MpiCommunicator::await_all(std::optional<core::Seconds> patience) const {
+bool MpiCommunicator::await_all(std::optional<core::Seconds> patience, const core::Clock& clock) const {
   MPI_Request all_here = MPI_REQUEST_NULL;
   check_mpi(MPI_Ibarrier(raw(), &all_here), "MPI_Ibarrier");
-  const core::Stopwatch watch;
+  const core::Timer since{clock};
   for (int is_done = 0; patience;) {
     check_mpi(MPI_Test(&all_here, &is_done, MPI_STATUS_IGNORE), "MPI_Test");
     if (is_done != 0) return true;
-    if (watch.elapsed().value > patience->value) return false;
+    if (since.elapsed().value > patience->value) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
   check_mpi(MPI_Wait(&all_here, MPI_STATUS_IGNORE), "MPI_Wait");

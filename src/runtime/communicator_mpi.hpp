@@ -46,7 +46,7 @@ class MpiCommunicator final : public Communicator {
   std::unique_ptr<Communicator> split(int color, int key) const override;
   std::unique_ptr<Communicator> split_shared() const override;
   void barrier() const override;
-  bool await_all(std::optional<core::Seconds> patience) const override;
+  bool await_all(std::optional<core::Seconds> patience, const core::Clock& clock) const override;
   using Communicator::broadcast;
   void broadcast(std::span<std::byte> data, int root) const override;
   std::unique_ptr<Channel> open_channel(int n_slots) override;

@@ -121,7 +121,7 @@ class ThreadCommunicator final : public Communicator {
         {}, [](Meeting&) {}, [](Meeting&) { return 0; });
   }
   // Ranks that wait elsewhere for this rank are detected as a deadlock.
-  bool await_all(std::optional<core::Seconds>) const override {
+  bool await_all(std::optional<core::Seconds>, const core::Clock&) const override {
     barrier();
     return true;
   }

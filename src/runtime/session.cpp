@@ -116,7 +116,7 @@ Session::~Session() {
 std::optional<core::ExitCode> Session::agree(const std::optional<core::Error>& mine) const {
   // Ranks speak one after another: the first ends the job.
   const core::Seconds patience{10 + 0.1 * std::min(world_->rank(), 50)};
-  if (!meeting_->await_all(mine ? std::optional{patience} : std::nullopt)) abort_job(*mine, "an agreement");
+  if (!meeting_->await_all(mine ? std::optional{patience} : std::nullopt, *clock_)) abort_job(*mine, "an agreement");
   const Speaker speaker = find_speaker(*world_, mine);
   if (speaker.rank < 0) return std::nullopt;
   if (speaker.rank == world_->rank()) core::log_error(mine->what());

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# killed.bash: a rank of `reduce_all` that is killed is named by its guard, and it alone; exit 3, and no process is left.
+# killed.bash: a rank of `reduce_all` that is killed is named by its guard, and it alone, and a killed guard by its rank; exit 3, and no
+# process is left.
 . "$(dirname "$0")/ranks.bash"
 
 # The folder's name, here in a result file's, tells this test's ranks from others.
@@ -21,4 +22,18 @@ end
 expect_one_error
 expect_rc_of_job 3
 expect_err "rank 1 on $(hostname -s) \(pid $victim\) has died: signal 9"
+await none_with "$run_dir"
+
+# A guard that is killed is told of by its rank.
+run_dir=$folder/guard.json
+: >"$folder/err"
+start nproc 2 -b 1M -e 1M -n 1000000 --algorithm ring --json "$run_dir" --inject late:0:timing:1h
+await has_line 'injected: ' "$folder/err"
+rank=$(process_of 0)
+guard=$(parent_of "$rank")
+kill -KILL "$guard"
+end
+expect_one_error
+expect_rc_of_job 3
+expect_err "rank 0 on $(hostname -s) \(pid $rank\) ends, in phase timing: its guard \(pid $guard\) was killed"
 await none_with "$run_dir"

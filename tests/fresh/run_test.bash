@@ -38,26 +38,39 @@ stand_in 'exit 1'
 "$run" 12 -- true 2>"$folder/err"
 expect 3 $? 'may not mount'
 
-# Many files, so that removing them takes longer than the second interrupt needs to come.
+# Removing takes until it may go on.
+touch "$folder/may_go_on"
+printf '#!/bin/bash\n%s\n' "for word; do case \$word in */fresh-debian*) touch '$folder/removing' ;; esac; done
+until [ -e '$folder/may_go_on' ]; do sleep 0.01; done
+exec $(command -v rm) \"\$@\"" >"$folder/bin/rm"
+chmod +x "$folder/bin/rm"
 stand_in 'for word; do case $word in */fresh-debian*) work=$word ;; esac; done
 [ "${work:-}" ] || exit 0
-mkdir "$work/many" && (cd "$work/many" && seq 5000 | xargs touch) && touch "$work/../../started"
+touch "$work/file" "$work/../../started"
 [ -e "$work/../../ends" ] || exec sleep 60'
 
-# start RELEASE...: run in a group of its own, in which an interrupt is not ignored, as $!; waits until files are there.
+await() { until [ -e "$folder/$1" ]; do sleep 0.01; done; }
+
+# start RELEASE...: run in a group of its own, in which an interrupt is not ignored, as $!; waits until a file is there.
 start() {
-  rm -f "$folder/started"
+  rm -f "$folder/started" "$folder/removing" "$folder/may_go_on"
   set -m
   "$run" "$@" -- true 2>"$folder/err" &
   set +m
-  until [ -e "$folder/started" ]; do sleep 0.01; done
+  await started
+}
+
+# interrupt SIGNAL: while files are removed.
+interrupt() {
+  await removing
+  kill -s "$1" -- "-$!"
+  touch "$folder/may_go_on"
 }
 
 for signal in HUP INT TERM; do
   start 12
   kill -s $signal -- "-$!"
-  sleep 0.03
-  kill -s $signal -- "-$!" 2>/dev/null
+  interrupt $signal
   wait $!
   status=$?
   expect $((128 + $(kill -l $signal))) $status ''
@@ -66,7 +79,6 @@ done
 # An interrupt between two releases, while the first is removed, is not forgotten.
 touch "$folder/ends"
 start 12 13
-sleep 0.02
-kill -s TERM -- "-$!"
+interrupt TERM
 wait $!
 expect 143 $? ''

@@ -20,6 +20,7 @@
 #include "runtime/session.hpp"
 #include "runtime/topology.hpp"
 #include "support/mpi_main.hpp"
+#include "support/set_clock.hpp"
 
 namespace lockstep::runtime {
 namespace {
@@ -45,6 +46,13 @@ TEST(Communicator, WorldIsADuplicateThatReturnsErrors) {
     EXPECT_NE(text.find("MPI_Bcast failed on rank " + std::to_string(world().rank())), std::string::npos) << text;
     EXPECT_NE(text.find(host_name()), std::string::npos) << text;
   }
+}
+
+// No time passes by this clock.
+TEST(Communicator, AwaitsAllAsLongAsItsClockAllows) {
+  const auto meeting = world().duplicate();
+  const support::SetClock still;
+  EXPECT_TRUE(meeting->await_all(core::Seconds{0}, still));
 }
 
 TEST(Communicator, SplitOrdersByKeyThenRank) {

@@ -31,11 +31,20 @@ expect_err 'but LOCKSTEP_RANKS is not \(fix: export LOCKSTEP_RANKS=N\)'
 run ctest --test-dir "$plain" --show-only
 [ "$rc" -ne 0 ] || fail "any number of ranks will do"
 expect_err 'fix: export LOCKSTEP_RANKS=N'
-sleep 1 # the folder is named by the second
 LOCKSTEP_RANKS=3 run "$tests" -R '^train$'
 expect_rc 1
 expect_out 'the job has 2 ranks'
 unset LOCKSTEP_LAUNCHER
+
+# Folders are named by the second, here by a clock that stands still.
+mkdir "$folder/bin"
+printf '#!/bin/sh\necho 2026-01-02-030405\n' >"$folder/bin/date"
+chmod +x "$folder/bin/date"
+for _ in 1 2 3; do
+  PATH=$folder/bin:$PATH run "$tests" -R '^none$'
+  expect_rc 1
+done
+[ "$(ls -d lockstep-tests-2026-01-02-*)" = "$(printf 'lockstep-tests-2026-01-02-030405%s\n' '' -2 -3)" ] || fail "folders: $(ls)"
 
 # What was measured before is measured again.
 echo '{"meta": {"arguments": ["-b", "8", "-e", "1K", "--json", "b.json", "--csv=b.csv", "--algorithm", "ring", "--expect-ranks", "2"]}}' >b.json

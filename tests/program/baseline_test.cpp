@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/reduce_all_program.hpp"
+#include "support/set_clock.hpp"
 #include "support/text.hpp"
 
 namespace lockstep::reduce_all {
@@ -95,7 +96,9 @@ TEST_F(Baseline, FilesAreComparedWithoutMeasuring) {
 
 TEST_F(Baseline, WhatTimeIsUpBeforeDoesNotPass) {
   make("before.json", long_time);
-  expect_told(compared(small + "-n 20000 --max-time 1ms --baseline before.json --junit cut.xml"), 1,
+  const support::SetClock clock{{600}};
+  const std::string words = small + "-n 10 --max-time 20min --baseline before.json --junit cut.xml";
+  expect_told(support::reduce_all_by(clock)(support::words_of(words), 2), 1,
               {"# Regression           : UNFINISHED: the run ended before ", " of 4 rows\n"});
   EXPECT_TRUE(has(support::files_here()["./cut.xml"], "type=\"unfinished\""));
 }

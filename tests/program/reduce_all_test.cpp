@@ -8,6 +8,7 @@
 
 #include "reduce_all/texts.hpp"
 #include "support/reduce_all_program.hpp"
+#include "support/set_clock.hpp"
 #include "support/text.hpp"
 
 namespace lockstep::reduce_all {
@@ -104,13 +105,17 @@ TEST_F(ReduceAll, HasARowForEachSizeAndAlgorithm) {
 
 // In the middle of the first size, too: its row says how many samples there are.
 TEST_F(ReduceAll, WhatTimeIsUpBeforeIsNotComplete) {
-  for (const auto& [line, says] : {std::pair{"-e 1K -n 20000 -f 128 --max-time 1ms", " from "},
-                                   std::pair{"-b 1M -e 1M -n 2000 --algorithm shm --max-time 1ms", " fewer samples"}}) {
-    expect_told(expect_done(reduce_all_on, std::string{line} + " --json r.json", 2), 0,
+  for (const auto& [line, says] : {std::pair{"-e 1K -n 10 -f 128 --max-time 20min", " from "},
+                                   std::pair{"-b 1K -e 1K -n 10 --algorithm shm --max-time 20min", " fewer samples"}}) {
+    const support::SetClock clock{{600}};
+    expect_told(expect_done(support::reduce_all_by(clock), std::string{line} + " --json r.json", 2), 0,
                 {"# not complete: --max-time ", says, "# Avg bus bandwidth    : "});
     const auto json = nlohmann::json::parse(support::files_here()["./r.json"]);
     EXPECT_FALSE(json["complete"]);
   }
+  const support::SetClock still;
+  const Ended whole = expect_done(support::reduce_all_by(still), "-e 1K -n 10 -f 128 --max-time 1ms --json r.json", 2);
+  EXPECT_FALSE(has(whole.out, "# not complete")) << whole.out;
 }
 
 TEST_F(ReduceAll, AFlippedBitIsFoundAndNamed) {

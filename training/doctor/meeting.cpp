@@ -6,17 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <limits>
 #include <memory>
 #include <span>
-#include <thread>
 
 #include "core/descriptor.hpp"
 #include "core/error.hpp"
-#include "core/timer.hpp"
 #include "training/doctor/asked.hpp"
 
 namespace lockstep::training::doctor {
@@ -51,20 +48,20 @@ std::string make_token(const std::string& folder) {
   return file ? path : "";
 }
 
-/// Looks repeatedly, because file systems show files to other nodes late; listing the folder makes NFS ask the server.
-bool await_file(const std::string& path) {
+}  // namespace
+
+// File systems show files to other nodes late; listing the folder makes NFS ask the server.
+bool await_file(const std::string& path, const core::Clock& clock) {
   const std::filesystem::path folder = std::filesystem::path{path}.parent_path();
-  for (const core::Stopwatch watch; watch.elapsed() < meeting_limit;) {
+  for (const core::Timer since{clock}; since.elapsed() < meeting_limit;) {
     std::error_code error;
     if (std::filesystem::exists(path, error)) return true;
     for (std::filesystem::directory_iterator entry{folder, error}; !error && entry != decltype(entry){};)
       entry.increment(error);
-    std::this_thread::sleep_for(std::chrono::milliseconds{100});
+    clock.sleep({0.1});
   }
   return false;
 }
-
-}  // namespace
 
 Skew bound_skew(const std::vector<Round>& rounds) {
   Skew skew{-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
@@ -107,7 +104,7 @@ std::string meet_in(const runtime::Communicator& world, const std::string& folde
   const std::string token = world.broadcast(made);
   std::string seen = "nothing to see";
   if (!token.empty() && looks) {
-    Asked<bool> is_there{[token] { return await_file(token); }};
+    Asked<bool> is_there{[token] { return await_file(token, core::real_clock()); }};
     seen = is_there.within({meeting_limit.value + 1}).value_or(false)
                ? "seen"
                : fmt::format("not seen within {:.0f} s", meeting_limit.value);

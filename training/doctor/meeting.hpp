@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "runtime/communicator.hpp"
 #include "training/doctor/facts.hpp"
 
@@ -36,6 +37,9 @@ struct Resolved {
   std::vector<std::string> unresolved{};
 };
 [[nodiscard]] Resolved resolve(const std::vector<std::string>& names);
+
+/// Whether the file is seen within 10 s by `clock`; looks for it every 0.1 s.
+[[nodiscard]] bool await_file(const std::string& path, const core::Clock& clock);
 
 /// Collective: rank 0 makes a file in `folder`, if it can, and each rank for which `looks` is true waits for it.
 /// Returns what this rank has seen: "seen", "nothing to see", or why not. The file is removed.

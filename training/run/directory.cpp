@@ -31,6 +31,10 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;  // keys in the order written here
 
+constexpr const char* run_name = "run.json";
+constexpr const char* status_name = "status.json";
+constexpr const char* log_name = "log.jsonl";
+
 std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
 
 constexpr core::JsonRule faults_rule{.kind = core::JsonKind::list, .each = &core::json_text};
@@ -41,14 +45,14 @@ constexpr std::array status_fields{core::JsonField{"state", core::json_text}};
 constexpr core::JsonDocument status_document{.what = "the status of a run",
                                              .rule = {.kind = core::JsonKind::object, .fields = status_fields}};
 
-Json read_document(const std::string& path, const core::JsonDocument& document) {
+Json read_document(const io::Folder& folder, const char* name, const core::JsonDocument& document) {
   constexpr core::Bytes most{std::uint64_t{16} << 20};
-  return core::parse_json<Json>(io::read_text(path, most), path, document);
+  return core::parse_json<Json>(io::read_text(folder.open(name), most), folder.path_of(name), document);
 }
 
 /// Returns the faults of the existing run; none if its file cannot be read.
-std::vector<std::string> faults_in(const std::string& path) noexcept try {
-  return read_document(path, run_document).value("faults", std::vector<std::string>{});
+std::vector<std::string> faults_in(const io::Folder& folder) noexcept try {
+  return read_document(folder, run_name, run_document).value("faults", std::vector<std::string>{});
 } catch (const std::exception&) {
   return {};
 }
@@ -71,57 +75,76 @@ std::string message_of(std::string_view report) {
 
 constexpr core::Seconds longest_silence{5};  // of status.json, while there is something to report
 
-/// Overwrites the existing file in place, which needs no space: for a disk without free blocks or inodes. Changes
-/// nothing unless everything fits.
-bool overwrite(const std::string& path, std::string_view document) noexcept {
-  const core::Descriptor file{::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
+/// Overwrites the existing file in place, which needs no space: for a disk without free blocks or inodes. Touches
+/// nothing unless all fits.
+bool overwrite(const io::Folder& folder, const char* name, std::string_view document) noexcept {
+  const core::Descriptor file{::openat(folder.descriptor(), name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
   const auto size = static_cast<off_t>(document.size());
   return file && posix_fallocate(file.get(), 0, size) == 0 &&
          ::pwrite(file.get(), document.data(), document.size(), 0) == size && ftruncate(file.get(), size) == 0;
 }
 
-/// Whether a guard, a watchdog or another rank has ended the run while this process still runs.
-bool was_ended_by_others(const std::string& path) noexcept {
-  const std::string state = state_in(path);
-  return !state.empty() && state != name(RunStatus::running);
+std::string read_state(const io::Folder& folder) {
+  return read_document(folder, status_name, status_document).at("state");
 }
 
-/// Whether the file is empty or ends with a complete line; a killed run may have left half a line.
-bool ends_in_a_line(const std::string& path) {
-  const io::File log{path};
-  std::array<std::byte, 1> last{std::byte{'\n'}};
-  if (log.size().value > 0) log.read_at(log.size().value - 1, last);
-  return last[0] == std::byte{'\n'};
+/// By a guard, a watchdog or another rank, while this process continues for a moment.
+bool was_ended_by_others(const io::Folder& folder) noexcept try {
+  return read_state(folder) != name(RunStatus::running);
+} catch (const std::exception&) {
+  return false;
 }
 
-void put_status(const std::string& path, const std::string& document) {
+/// Or ends in nothing; a run that was killed may have left half a line.
+bool ends_in_a_line(const core::Descriptor& log) {
+  struct stat status {};
+  char last = '\n';
+  if (fstat(log.get(), &status) == 0 && status.st_size > 0)
+    static_cast<void>(!pread(log.get(), &last, 1, status.st_size - 1));
+  return last == '\n';
+}
+
+void put(const io::Folder& folder, const char* name, const std::string& document) {
+  core::write_whole_below(folder.descriptor(), folder.path_of(name), std::as_bytes(std::span{document}));
+}
+
+void put_status(const io::Folder& folder, const std::string& document) {
   try {
-    core::write_whole(path, std::as_bytes(std::span{document}));
+    put(folder, status_name, document);
   } catch (const core::Error&) {
-    if (!overwrite(path, document)) throw;
+    if (!overwrite(folder, status_name, document)) throw;
   }
 }
 
 }  // namespace
 
-std::string state_in(const std::string& path) noexcept try {
-  return read_document(path, status_document).at("state");
+std::string state_in(const std::string& folder) noexcept try {
+  return read_state(io::Folder{folder});
 } catch (const std::exception&) {
   return {};
 }
 
-void mark_failed(const std::string& path, const std::string& reason) noexcept {
+void mark_failed(const io::Folder& folder, const std::string& reason) noexcept {
   try {
-    Json status = read_document(path, status_document);
+    Json status = read_document(folder, status_name, status_document);
     if (status.at("state") != name(RunStatus::running)) return;
     status["state"] = name(RunStatus::failed);
     status["message"] = message_of(reason);
     status["eta_s"] = nullptr;
     status["updated"] = time_text();
-    put_status(path, metrics::dump(status, 2) + "\n");
+    put_status(folder, metrics::dump(status, 2) + "\n");
   } catch (const std::exception&) {
     // The job ends anyway, for a reason that has been reported.
   }
+}
+
+std::string note_of(const io::Folder& folder) { return fmt::format("{} {}", folder.identity(), folder.path()); }
+
+void mark_noted_failed(const std::string& note, const std::string& reason) noexcept try {
+  const io::Folder folder{note.substr(note.find(' ') + 1)};
+  if (note_of(folder) == note) mark_failed(folder, reason);
+} catch (const std::exception&) {
+  // It has gone, and so has its status.
 }
 
 std::string to_document(const RunInfo& info) {
@@ -151,7 +174,7 @@ RunDirectory::RunDirectory(const std::string& path, const std::string& recipe_na
   try {
     if (!path.empty() && !core::is_shard_set(path)) core::refuse_in_shard_set(path, run_dir_flag);
     path.empty() ? claim_fresh(recipe_name) : claim(path);
-    faults_before_ = faults_in(file("run.json"));
+    faults_before_ = faults_in(*folder_);
     if (is_drill && was_there_ && faults_before_.empty()) refuse_drill(path_);
   } catch (...) {
     abandon();
@@ -197,8 +220,9 @@ void RunDirectory::claim(const std::string& path) {
   if (lock_.error == EEXIST || lock_.error == ELOOP || lock_.error == EISDIR) refuse_lock(lock_);
   if (lock_.error != 0) refuse_place(path, lock_.error);
   if (!lock_.has_locks && !lock_.is_new && !may_go_on_) refuse_other_run(path);
-  look_for_run();  // one may have begun and ended in the meantime
-  is_log_new_ = !fs::exists(fs::symlink_status(file("log.jsonl")));
+  look_for_run();  // one may have begun and ended since
+  folder_.emplace(path);
+  is_log_new_ = !folder_->has(log_name);
   log_ = open_log();
 }
 
@@ -211,8 +235,8 @@ void RunDirectory::look_for_run() {
 
 /// An empty log was left by a run that was killed during its start.
 core::Descriptor RunDirectory::open_log() const {
-  constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-  core::Descriptor log{::open(file("log.jsonl").c_str(), flags, 0666)};
+  constexpr int flags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  core::Descriptor log{::openat(folder_->descriptor(), log_name, flags, 0666)};
   if (!log) refuse_place(path_, errno);
   return log;
 }
@@ -241,15 +265,15 @@ void RunDirectory::start(const RunInfo& info, const std::optional<ResumeRecord>&
   RunInfo all = info;
   all.faults.insert(all.faults.begin(), faults_before_.begin(), faults_before_.end());
   const std::string document = to_document(all);
-  core::write_whole(file("run.json"), std::as_bytes(std::span{document}));
+  put(*folder_, run_name, document);
   try {
-    put_status(file("status.json"), to_document(status_, time_text()));
+    put_status(*folder_, to_document(status_, time_text()));
   } catch (...) {
-    if (!was_there_) ::unlink(file("run.json").c_str());
+    if (!was_there_) ::unlinkat(folder_->descriptor(), run_name, 0);
     throw;
   }
   is_started_ = true;
-  append((ends_in_a_line(file("log.jsonl")) ? "" : "\n") + first_line(info.environment.time));
+  append((ends_in_a_line(log_) ? "" : "\n") + first_line(info.environment.time));
   if (resumed) append(to_line(*resumed));
 }
 
@@ -321,7 +345,7 @@ void RunDirectory::append(const std::string& line) {
   }
   const std::string reason = core::system_reason(errno);
   if (ftruncate(log_.get(), before.st_size) != 0 || !has_warned_)
-    core::log_warning(fmt::format("'{}' lacks all lines from now on: {}", file("log.jsonl"), reason));
+    core::log_warning(fmt::format("'{}' lacks all lines from now on: {}", file(log_name), reason));
   has_warned_ = true;
 }
 
@@ -334,17 +358,17 @@ void RunDirectory::replace_status() {
   since_status_.restart();
   complaint_ = core::complaint_of([&] { require_place(); });
   if (complaint_) return;
-  if (status_.state == RunStatus::running && was_ended_by_others(file("status.json"))) return;
-  complaint_ = core::complaint_of([&] { put_status(file("status.json"), to_document(status_, time_text())); });
+  if (status_.state == RunStatus::running && was_ended_by_others(*folder_)) return;
+  complaint_ = core::complaint_of([&] { put_status(*folder_, to_document(status_, time_text())); });
   if (!complaint_) return;
   core::Problem problem = complaint_->problem();
-  problem.what = fmt::format("'{}' does not record that the run is {}: {}", file("status.json"), name(status_.state),
-                             problem.what);
+  problem.what =
+      fmt::format("'{}' does not record that the run is {}: {}", file(status_name), name(status_.state), problem.what);
   complaint_ = core::Error{core::ExitCode::system, std::move(problem)};
 }
 
 void RunDirectory::abandon() noexcept {
-  if (log_ && (is_log_new_ || !was_there_) && is_in_place(lock_)) ::unlink(file("log.jsonl").c_str());
+  if (log_ && (is_log_new_ || !was_there_) && is_in_place(lock_)) ::unlinkat(folder_->descriptor(), log_name, 0);
   remove_run_lock(lock_);
   if (was_there_) return;
   for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) ::rmdir(folder->c_str());

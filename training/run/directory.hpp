@@ -14,7 +14,7 @@
 #include "core/clock.hpp"
 #include "core/descriptor.hpp"
 #include "core/error.hpp"
-#include "io/file.hpp"
+#include "io/folder.hpp"
 #include "runtime/environment.hpp"
 #include "runtime/gpu_choice.hpp"
 #include "runtime/topology.hpp"
@@ -42,13 +42,17 @@ struct RunInfo {
 
 [[nodiscard]] std::string to_document(const RunInfo& info);
 
-/// The state in the status.json `path`: "finished"; empty if it cannot be read.
-[[nodiscard]] std::string state_in(const std::string& path) noexcept;
+/// The state in the status.json of the run folder `folder`: "finished"; empty if it cannot be read.
+[[nodiscard]] std::string state_in(const std::string& folder) noexcept;
 
-/// For processes that remain of a run when the owner of its directory cannot end it, such as other ranks, guards and
-/// watchdogs. Changes the state `running` in the status.json at `path` to `failed`, with `reason` as its message; other
-/// states stay. A file that does not exist or cannot be replaced stays unchanged.
-void mark_failed(const std::string& path, const std::string& reason) noexcept;
+/// For processes that are left of a run whose directory's owner cannot end it, such as other ranks, guards and
+/// watchdogs: in the status.json in `folder` a `running` state becomes `failed`, with `reason` as its message; other
+/// states stay. A file that does not exist, is a link or cannot be replaced stays as it is.
+void mark_failed(const io::Folder& folder, const std::string& reason) noexcept;
+/// The same for a process that has not opened the folder, only knows its note_of(), and is on the same node: nothing if
+/// the folder was moved, or another is in its place.
+void mark_noted_failed(const std::string& note, const std::string& reason) noexcept;
+[[nodiscard]] std::string note_of(const io::Folder& folder);
 
 class RunDirectory final : public Observer {
  public:
@@ -103,6 +107,7 @@ class RunDirectory final : public Observer {
   std::string path_{};
   std::vector<std::string> made_{};  ///< folders, outermost first
   RunLock lock_{};
+  std::optional<io::Folder> folder_{};  ///< of `path_`, once it has the lock
   core::Descriptor log_{};
   Status status_{};
   core::Timer since_status_;

@@ -86,15 +86,16 @@ void Run::start(const RunInfo& info, const Scene& scene, const std::optional<Res
   if (directory_ != nullptr) show(scene.goal);
 }
 
-// Collective: allows any remaining process to report how the run ended.
+// Collective: any remaining process can report how the run ended, if it sees the folder.
 void Run::share_status(runtime::Watchdog& watchdog) {
   std::string path;
-  if (directory_ != nullptr) path = std::filesystem::absolute(directory_->file("status.json")).string();
-  status_path_ = world_.broadcast(path);
-  if (status_path_.empty()) return;
-  runtime::set_last_deed(mark_failed, status_path_);
-  watchdog.set_meeting_folder(std::filesystem::absolute(status_path_).parent_path().string());
-  watchdog.set_on_stall([path = status_path_](const std::string& report) { mark_failed(path, report); });
+  if (directory_ != nullptr) path = std::filesystem::absolute(directory_->path()).string();
+  path = world_.broadcast(path);
+  if (path.empty()) return;
+  watchdog.set_meeting_folder(path);
+  if (core::complaint_of([&] { shared_ = std::make_shared<const io::Folder>(path); })) return;
+  runtime::set_last_deed(mark_noted_failed, note_of(*shared_));
+  watchdog.set_on_stall([folder = shared_](const std::string& report) { mark_failed(*folder, report); });
 }
 
 void Run::show(const Goal& goal) {
@@ -117,7 +118,10 @@ bool Run::has_kept(const std::string& checkpoint) const {
 }
 
 void Run::fail(const Position& at, const std::string& reason) const {
-  directory_ != nullptr ? directory_->fail(at, reason) : mark_failed(status_path_, reason);
+  if (directory_ != nullptr)
+    directory_->fail(at, reason);
+  else if (shared_ != nullptr)
+    mark_failed(*shared_, reason);
 }
 
 const std::optional<core::Error>& Run::complaint() const noexcept {

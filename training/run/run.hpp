@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/pending.hpp"
 #include "core/print.hpp"
+#include "io/folder.hpp"
 #include "nn/device.hpp"
 #include "nn/executor.hpp"
 #include "nn/network.hpp"
@@ -56,6 +58,10 @@ class Run {
 
   /// On rank 0: where weights are saved.
   [[nodiscard]] std::string weights_path() const;
+  /// A user may name a link, but a file of the run's own is none.
+  [[nodiscard]] core::Links links_of_weights() const noexcept {
+    return options_.save_weights.empty() ? core::Links::replaced : core::Links::followed;
+  }
   /// On rank 0; empty in a dry run.
   [[nodiscard]] std::string folder() const { return directory_ != nullptr ? directory_->path() : ""; }
   /// Collective: whether `checkpoint` is one in this run's folder.
@@ -81,10 +87,10 @@ class Run {
   const RunOptions& options_;
   const core::Clock& clock_;
   std::string data_;
-  const CompatStyle* style_ = nullptr;  ///< under --compat, on rank 0
-  core::Printer printer_{};             ///< a full stdout is reported at the end, after weights are saved
-  RunDirectory* directory_ = nullptr;   ///< one of the observers of rank 0
-  std::string status_path_{};           ///< rank 0's status.json; empty without one
+  const CompatStyle* style_ = nullptr;          ///< under --compat, on rank 0
+  core::Printer printer_{};                     ///< a full stdout is told at the end, when weights are saved
+  RunDirectory* directory_ = nullptr;           ///< one of the observers of rank 0
+  std::shared_ptr<const io::Folder> shared_{};  ///< rank 0's; null without one, and where it is not seen
   std::vector<std::unique_ptr<Observer>> observers_{};
 };
 

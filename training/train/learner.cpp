@@ -297,9 +297,10 @@ void Learner::take(std::size_t tensor, std::span<const float> values) {
   std::ranges::copy(values, executor_->statistic(static_cast<int>(tensor - n_parameters)).begin());
 }
 
-void Learner::save(const std::string& path, const checkpoint::WeightsInfo& info, std::string_view flag) const {
+void Learner::save(const std::string& path, const checkpoint::WeightsInfo& info, std::string_view flag,
+                   core::Links links) const {
   checkpoint::save_weights(
-      path, info, tensors_, [this](std::size_t tensor, std::span<float> values) { fill(tensor, values); }, flag);
+      path, info, tensors_, [this](std::size_t tensor, std::span<float> values) { fill(tensor, values); }, flag, links);
 }
 
 std::string Learner::digest() const {

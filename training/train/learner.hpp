@@ -17,6 +17,7 @@
 #include "checkpoint/weights.hpp"
 #include "checkpoint/writer.hpp"
 #include "comm/transport.hpp"
+#include "core/pending.hpp"
 #include "core/units.hpp"
 #include "metrics/phase_timers.hpp"
 #include "nn/device.hpp"
@@ -79,10 +80,11 @@ class Learner final : private nn::Hooks {
 
   /// Collective: throws core::Error (failed), the same on all ranks, unless all parameters are finite.
   void require_finite();
-  /// On rank 0: writes only whole files.
-  void save(const std::string& path, const checkpoint::WeightsInfo& info, std::string_view flag) const;
-  /// Collective: saves parameters, the optimizer's states and running statistics (per lane if there are lanes). `path`
-  /// and `content`, on rank 0: as for write_checkpoint().
+  /// Rank 0: whole files only.
+  void save(const std::string& path, const checkpoint::WeightsInfo& info, std::string_view flag,
+            core::Links links = core::Links::followed) const;
+  /// Collective: parameters, the optimizer's states and running statistics, of each lane if there are lanes. `path` and
+  /// `content`, on rank 0: as for write_checkpoint().
   void save_checkpoint(const std::string& path, const std::string& content);
   /// Collective: the same in the background, like BackgroundSave; one at a time. Also throws like require_finite().
   [[nodiscard]] std::unique_ptr<checkpoint::BackgroundSave> begin_checkpoint(const std::string& path,

@@ -87,8 +87,7 @@ void require_nothing_to_lose(const std::string& run_dir, const std::vector<std::
              fmt::format("all checkpoints in '{}' are set aside, because they may contain a change in memory", run_dir),
          .where = resume_flag,
          .fix = "choose another --run-dir for a new run, or inspect them: lockstep ckpt cat, diff"}};
-  const fs::path status = fs::path{run_dir} / "status.json";
-  const bool has_finished = state_in(status.string()) == name(RunStatus::finished);
+  const bool has_finished = state_in(run_dir) == name(RunStatus::finished);
   if (has_finished || fs::exists(fs::symlink_status(fs::path{run_dir} / "weights.h5", error)))
     core::fail_usage({.what = fmt::format("'{}' holds a run that ended without a checkpoint", run_dir),
                       .where = resume_flag,

@@ -181,7 +181,8 @@ std::string Trainer::checkpoint_path() const {
 // On rank 0.
 void Trainer::save_weights() const try {
   learner_.save(run_.weights_path(),
-                {.model = recipe_.model, .epoch = position().epoch, .samples_seen = state_.samples_seen}, "");
+                {.model = recipe_.model, .epoch = position().epoch, .samples_seen = state_.samples_seen}, "",
+                run_.links_of_weights());
 } catch (const core::Error& error) {
   throw core::Error{core::ExitCode::system,
                     {.what = fmt::format("cannot save weights to '{}': {}", run_.weights_path(), error.problem().what),

@@ -9,13 +9,15 @@
 #include <string>
 #include <system_error>
 
-#include "core/timer.hpp"
+#include "core/clock.hpp"
 
 namespace lockstep::data {
 
 class StopFlag {
  public:
-  explicit StopFlag(const std::string& folder) : path_{folder + "/.stop"} {}
+  /// `clock` must outlive it.
+  explicit StopFlag(const std::string& folder, const core::Clock& clock = core::real_clock())
+      : path_{folder + "/.stop"}, clock_{clock} {}
 
   /// Where even an empty file cannot be made, others notice the same trouble themselves.
   void raise() {
@@ -24,8 +26,9 @@ class StopFlag {
   }
 
   [[nodiscard]] bool is_raised() {
-    if (is_raised_ || core::now().value < next_look_) return is_raised_;
-    next_look_ = core::now().value + interval_s;
+    const double now = clock_.now().value;
+    if (is_raised_ || now < next_look_) return is_raised_;
+    next_look_ = now + interval_s;
     std::error_code error;
     is_raised_ = std::filesystem::exists(path_, error);
     return is_raised_;
@@ -35,6 +38,7 @@ class StopFlag {
   static constexpr double interval_s = 0.2;
 
   std::string path_;
+  const core::Clock& clock_;
   bool is_raised_ = false;
   double next_look_ = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -16,7 +17,7 @@ constexpr int ticks_per_look = 2;
 
 }  // namespace
 
-Above::Above(const LauncherHint& hint, pid_t guard) {
+Above::Above(const LauncherHint& hint, pid_t guard) : guard_{guard} {
   if (guard != 0) watch(guard, true);
   if (const auto launcher = find_launcher(hint)) watch(launcher->process, false);
 }
@@ -38,6 +39,8 @@ void Above::look(std::int64_t gap_ns) {
   since_look_ns_ = 0;
 }
 
+bool Above::has_lost_guard() const noexcept { return guard_ != 0 && getppid() != guard_; }
+
 std::int64_t Above::longest_stop_ns() const noexcept {
   std::int64_t longest = 0;
   for (const Watched& one : watched_) longest = std::max(longest, one.stopped_ns);
@@ -54,6 +57,11 @@ std::string Above::describe_stopped(int rank) const {
                                         : "guard",
                           host_name(), one.process);
   return text;
+}
+
+std::string Above::describe_lost_guard(int rank, std::string_view phase) const {
+  return fmt::format("error: {}{} (pid {}) ends, in phase {}: its guard (pid {}) was killed\n",
+                     rank >= 0 ? fmt::format("rank {} on ", rank) : "", host_name(), getpid(), phase, guard_);
 }
 
 void Above::wake() const noexcept {

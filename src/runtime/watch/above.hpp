@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/launcher.hpp"
@@ -21,11 +22,15 @@ class Above {
   /// Called at every tick; checks at every second one. `gap_ns` is the time since the last tick, without time in which
   /// this process itself was stopped.
   void look(std::int64_t gap_ns);
-  /// How long one of them has been stopped; 0: none is stopped.
+  /// Whether the guard has died, as by SIGKILL.
+  [[nodiscard]] bool has_lost_guard() const noexcept;
+  /// For how long one of them has been stopped; 0: none is stopped.
   [[nodiscard]] std::int64_t longest_stop_ns() const noexcept;
   /// The stopped ones, a line each: "  guard of rank 1 on node7 (pid 4711): stopped by a signal (state T)".
   [[nodiscard]] std::string describe_stopped(int rank) const;
-  /// Continues those that are stopped.
+  /// "error: rank 1 on node7 (pid 4712) ends, in phase save: its guard (pid 4711) was killed", with its newline.
+  [[nodiscard]] std::string describe_lost_guard(int rank, std::string_view phase) const;
+  /// Those that are stopped go on.
   void wake() const noexcept;
 
  private:
@@ -38,6 +43,7 @@ class Above {
   };
   void watch(pid_t process, bool is_guard);
 
+  pid_t guard_;
   std::vector<Watched> watched_{};
   int n_ticks_ = 0;
   std::int64_t since_look_ns_ = 0;

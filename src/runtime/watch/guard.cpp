@@ -262,6 +262,10 @@ void tell_of_start() noexcept {
 
 pid_t guard_of_rank() noexcept { return my_guard; }
 
+void outlive_guard(bool outlives) noexcept {
+  if (my_guard != 0) prctl(PR_SET_PDEATHSIG, outlives ? SIGCONT : SIGKILL);
+}
+
 void wake_guard() noexcept {
   if (my_guard != 0 && getppid() == my_guard) kill(my_guard, SIGCONT);
 }

@@ -1,5 +1,5 @@
 // The guard of a rank: the process that the launcher started stays behind and reports how its rank ended.
-// Invariant: the guard makes no MPI call and outlives its rank; a rank does not live on without its guard.
+// Invariant: the guard makes no MPI call and outlives its rank; a rank whose guard is killed ends.
 // Used by the main() of programs whose ranks may die while others wait for them.
 #pragma once
 
@@ -29,6 +29,10 @@ void tell_of_start() noexcept;
 
 /// For the rank: the process of its guard; 0: it has none.
 [[nodiscard]] pid_t guard_of_rank() noexcept;
+
+/// Called by the rank's main thread. Whether the rank, if its guard dies, is killed with it (at first), or only
+/// continued if it is stopped (`outlives`), because a thread of the rank will notice, report it, and end the rank.
+void outlive_guard(bool outlives) noexcept;
 
 /// Called by the rank at its end: continues a stopped guard, because whoever waits for it would wait forever.
 void wake_guard() noexcept;

@@ -128,6 +128,18 @@ std::string describe_standoff(const std::vector<Finding>& findings, const Witnes
 
 }  // namespace
 
+void Silence::look(std::span<const BoardSlot> slots, std::int64_t gap_ns) {
+  longest_ns_ = 0;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].owner.load(std::memory_order_relaxed) == 0 || slots[i].left.load() != 0) continue;
+    if (heard_.size() <= i) heard_.resize(i + 1);
+    const std::int64_t alive_ns = slots[i].alive_ns.load(std::memory_order_relaxed);
+    heard_[i].silence_ns = alive_ns == heard_[i].alive_ns ? heard_[i].silence_ns + gap_ns : 0;
+    heard_[i].alive_ns = alive_ns;
+    longest_ns_ = std::max(longest_ns_, heard_[i].silence_ns);
+  }
+}
+
 std::string_view name(Activity phase) noexcept {
   constexpr std::array<std::string_view, 11> names{
       "init", "setup", "warmup", "timing", "verification", "finish", "training", "evaluation", "save", "work", "left"};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,8 +49,25 @@ struct Witness {
   int n_ranks = 0;  ///< of the job; 0: unknown
 };
 
-/// How often each process of a node gives a sign of life: more rarely if many would disturb one another (256 ranks on 2
-/// cores end after 78 s instead of 52 if each wakes every 500 ms).
+/// For how long processes of the board have given no sign of life. Time in which this process was stopped does not
+/// count.
+class Silence {
+ public:
+  /// Called at every tick, `gap_ns` after the last one.
+  void look(std::span<const BoardSlot> slots, std::int64_t gap_ns);
+  [[nodiscard]] std::int64_t longest_ns() const noexcept { return longest_ns_; }
+
+ private:
+  struct Heard {
+    std::int64_t alive_ns = 0;
+    std::int64_t silence_ns = 0;
+  };
+  std::vector<Heard> heard_{};  ///< of each taken slot
+  std::int64_t longest_ns_ = 0;
+};
+
+/// How often each of so many processes of a node gives a sign of life: more seldom where many would disturb one another
+/// (256 ranks on 2 cores end after 78 s instead of 52 if each wakes every 500 ms).
 [[nodiscard]] constexpr std::chrono::milliseconds sign_of_life_interval(int n_local_ranks) noexcept {
   return std::chrono::milliseconds{50} * std::clamp(n_local_ranks / 8, 1, 40);
 }

@@ -1,5 +1,6 @@
 #include "runtime/watch/testimony.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <exception>
@@ -7,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/descriptor.hpp"
 #include "core/pending.hpp"
 
 namespace lockstep::runtime {
@@ -65,7 +67,8 @@ std::optional<std::vector<Finding>> parse_findings(std::string_view text) {
 
 void testify(const std::string& folder, const std::string& host, const std::vector<Finding>& findings) noexcept try {
   const std::string text = to_text(findings);
-  core::write_whole(path_in(folder, host), std::as_bytes(std::span{text}));
+  const core::Descriptor place{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  core::write_whole_below(place.get(), path_in(folder, host), std::as_bytes(std::span{text}));
 } catch (const std::exception&) {
   // The other nodes hear nothing from this one, and report that.
 }
@@ -73,7 +76,8 @@ void testify(const std::string& folder, const std::string& host, const std::vect
 std::vector<Finding> hear_others(const std::string& folder, const std::string& host) noexcept try {
   std::vector<Finding> all;
   for (const fs::directory_entry& entry : fs::directory_iterator{folder}) {
-    if (!is_testimony(entry.path()) || entry.path() == path_in(folder, host)) continue;
+    const bool is_file = fs::is_regular_file(entry.symlink_status());
+    if (!is_file || !is_testimony(entry.path()) || entry.path() == path_in(folder, host)) continue;
     std::ostringstream text;
     text << std::ifstream{entry.path()}.rdbuf();
     const auto findings = parse_findings(text.str());

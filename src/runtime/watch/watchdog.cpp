@@ -12,7 +12,6 @@
 #include <future>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -21,6 +20,7 @@
 
 #include "core/error.hpp"
 #include "core/print.hpp"
+#include "runtime/asked.hpp"
 #include "runtime/interrupt.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/session.hpp"
@@ -86,6 +86,7 @@ struct Watchdog::State {
     if (board) slot = &board->mine();
     slot->moved_ns.store(now_ns());
     start();
+    outlive_guard(true);
   }
 
   ~State() {
@@ -94,16 +95,19 @@ struct Watchdog::State {
       is_over = true;
     }
     wake.notify_one();
-    if (thread.joinable()) thread.join();
-    if (board && board->is_report_out()) leave();  // too late to end normally
-    slot->moved_ns.store(now_ns());                // leaving is progress: processes that waited for it may not know yet
+    if (thread.joinable()) {
+      thread.join();
+      outlive_guard(false);
+      if (above.has_lost_guard()) report_lost_guard();
+    }
+    if (board && board->is_report_out()) leave();  // too late to end well
+    slot->moved_ns.store(now_ns());                // leaving is progress: those that waited for it may not know yet
   }
 
   [[nodiscard]] std::int64_t now_ns() const noexcept { return std::llround(clock.now().value * 1e9); }
   void start();
   void watch();
   void note_progress(std::int64_t now) noexcept;
-  void note_silence(std::int64_t gap_ns);
   [[nodiscard]] bool is_at_its_limit(std::int64_t ns) const noexcept {
     return static_cast<double>(ns) * 1e-9 >= limit().value;
   }
@@ -116,6 +120,7 @@ struct Watchdog::State {
   [[noreturn]] void report(const std::vector<Finding>& findings);
   [[noreturn]] void report_alone();
   [[noreturn]] void report_above();
+  [[noreturn]] void report_lost_guard();
   [[noreturn]] void leave_with(const std::string& report);
   [[noreturn]] void leave_after_report();
   void act_on(const std::string& report);
@@ -145,16 +150,10 @@ struct Watchdog::State {
   std::uint64_t last_position = 0;
   std::int64_t last_tick_ns = 0;
   std::int64_t standstill_ns = 0;
-  /// The last sign of life of each taken slot, and the time since; time in which this process was stopped does not
-  /// count.
-  struct Heard {
-    std::int64_t alive_ns = 0;
-    std::int64_t silence_ns = 0;
-  };
-  std::vector<Heard> heard{};
-  std::int64_t longest_silence_ns = 0;
+  Silence silence{};
   bool was_stopped = false;       ///< between the last two ticks
   std::int64_t signalled_ns = 0;  ///< when a pending interrupt was first seen
+  core::ExitCode exit_code = core::ExitCode::stalled;
 
   std::mutex mutex;  ///< guards is_over, last_words, on_stall and meeting_folder
   std::string last_words;
@@ -214,37 +213,25 @@ void Watchdog::State::note_progress(std::int64_t now) noexcept {
   last_position = position;
   last_tick_ns = now;
   above.look(gap_ns);
-  if (board) note_silence(gap_ns);
-}
-
-void Watchdog::State::note_silence(std::int64_t gap_ns) {
-  longest_silence_ns = 0;
-  const std::span<BoardSlot> slots = board->slots();
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i].owner.load(std::memory_order_relaxed) == 0 || slots[i].left.load() != 0) continue;
-    if (heard.size() <= i) heard.resize(i + 1);
-    const std::int64_t alive_ns = slots[i].alive_ns.load(std::memory_order_relaxed);
-    heard[i].silence_ns = alive_ns == heard[i].alive_ns ? heard[i].silence_ns + gap_ns : 0;
-    heard[i].alive_ns = alive_ns;
-    longest_silence_ns = std::max(longest_silence_ns, heard[i].silence_ns);
-  }
+  if (board) silence.look(board->slots(), gap_ns);
 }
 
 void Watchdog::State::end_if_stalled() {
   if (board && board->is_report_out()) was_stopped ? leave() : leave_after_report();
+  if (above.has_lost_guard()) report_lost_guard();
   if (static_cast<double>(above.longest_stop_ns()) * 1e-9 >= timeout.value) report_above();
   const bool is_still = is_at_its_limit(standstill_ns) && phase() != Activity::work;
-  if (!is_still && !is_at_its_limit(longest_silence_ns)) return;
+  if (!is_still && !is_at_its_limit(silence.longest_ns())) return;
   if (!board) report_alone();
   const std::vector<Finding> findings = inspect(*board, host_name(), now_ns(), limit());
   const bool someone_moves =
       std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.condition == Condition::moving; });
-  const bool is_stall = is_at_its_limit(longest_silence_ns) ? has_evidence(findings) : !someone_moves;
+  const bool is_stall = is_at_its_limit(silence.longest_ns()) ? has_evidence(findings) : !someone_moves;
   if (!is_stall) return;
   // If a process is gone, its guard has reported that, so launchers get time.
   const bool is_told =
       std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.condition == Condition::gone; });
-  if (!is_told || is_at_its_limit(std::max(standstill_ns, longest_silence_ns) - time_for_guards_ns)) report(findings);
+  if (!is_told || is_at_its_limit(std::max(standstill_ns, silence.longest_ns()) - time_for_guards_ns)) report(findings);
 }
 
 void Watchdog::State::speak_if_interrupted() {
@@ -301,7 +288,17 @@ void Watchdog::State::report_above() {
                          above.describe_stopped(slot->rank.load())));
 }
 
-/// Returns the findings of this node and of those that report soon. A node with evidence does not wait for others.
+/// To the launcher a rank was killed: it ends the job. One that is ending the job already may kill the guard first.
+void Watchdog::State::report_lost_guard() {
+  claim_report();
+  exit_code = core::ExitCode::system;
+  const std::string report = above.describe_lost_guard(slot->rank.load(), name(phase()));
+  if (tell_exit(core::to_int(exit_code)) && pending_interrupt() == 0) leave_with(report);
+  act_on(report);
+  leave();
+}
+
+/// Findings of this node and of those that report within a moment. A node with evidence does not wait for others.
 std::vector<Finding> Watchdog::State::hear_other_nodes(const std::vector<Finding>& findings) {
   std::string folder;
   {
@@ -335,7 +332,7 @@ void Watchdog::State::say_last_words() {
 void Watchdog::State::leave() {
   say_last_words();
   above.wake();
-  _exit(static_cast<int>(core::ExitCode::stalled));
+  _exit(core::to_int(exit_code));
 }
 
 Watchdog::Watchdog(const LauncherHint& hint, core::Seconds timeout, Drill* drill, const core::Clock& clock)

@@ -1,9 +1,12 @@
 #include "core/pending.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <iterator>
 #include <optional>
 #include <set>
 
@@ -58,6 +61,39 @@ TEST(WriteWhole, DoesNotReplaceAFolder) {
   expect_error([&] { write_whole(folder / "d", {}); }, ExitCode::usage, {folder / "d"});
   EXPECT_TRUE(fs::is_directory(folder / "d"));
   EXPECT_EQ(folder.n_entries(), 1u);
+}
+
+TEST(WriteWholeBelow, ReplacesALinkAndStaysInTheOpenFolder) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "a");
+  put(folder / "precious", "another's");
+  fs::create_symlink("../precious", folder / "a/f");
+  const Descriptor opened{::open((folder / "a").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  write_whole_below(opened.get(), folder / "a/f", bytes_of("new"));
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(folder / "a/f")));
+  EXPECT_EQ(get(folder / "precious"), "another's");
+  fs::rename(folder / "a", folder / "b");
+  fs::create_directory(folder / "a");
+  write_whole_below(opened.get(), folder / "a/f", bytes_of("newer"));
+  EXPECT_EQ(get(folder / "b/f"), "newer");
+  EXPECT_TRUE(fs::is_empty(folder / "a"));
+  fs::create_directory(folder / "b/d");
+  expect_error([&] { write_whole_below(opened.get(), folder / "a/d", {}); }, ExitCode::system,
+               {folder / "a/d", "Is a directory"});
+  fs::remove(folder / "b/d");
+  EXPECT_EQ(std::distance(fs::directory_iterator{folder / "b"}, {}), 1) << "nothing is left";
+}
+
+TEST(PendingFile, ReplacesALinkIfAsked) {
+  const TemporaryFolder folder;
+  put(folder / "precious", "another's");
+  fs::create_symlink("precious", folder / "link");
+  PendingFile pending{folder / "link", "", Links::replaced};
+  pending.write(bytes_of("new"));
+  pending.commit();
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(folder / "link")));
+  EXPECT_EQ(get(folder / "link"), "new");
+  EXPECT_EQ(get(folder / "precious"), "another's");
 }
 
 TEST(PendingFile, TakesItsNameWhenCommitted) {

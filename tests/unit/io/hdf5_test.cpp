@@ -1,12 +1,37 @@
 #include "io/hdf5.hpp"
 
 #include <gtest/gtest.h>
+#include <hdf5.h>
+#include <sys/time.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <ctime>
 
 #include "io/file.hpp"
 #include "temporary_folder.hpp"
+
+namespace {
+
+/// How far the clock that HDF5 reads is ahead.
+std::atomic<std::time_t> seconds_ahead{0};
+
+}  // namespace
+
+/// Take the places of the C library's.
+extern "C" int gettimeofday(timeval* __restrict place, void* __restrict) noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  *place = {.tv_sec = now.tv_sec + seconds_ahead, .tv_usec = static_cast<suseconds_t>(now.tv_nsec / 1000)};
+  return 0;
+}
+extern "C" std::time_t time(std::time_t* place) noexcept {
+  timeval now{};
+  gettimeofday(&now, nullptr);
+  if (place != nullptr) *place = now.tv_sec;
+  return now.tv_sec;
+}
 
 namespace lockstep::io {
 namespace {
@@ -132,11 +157,23 @@ void write_shard(const std::string& path) {
   file.close();
 }
 
+/// As HDF5 makes it unless told otherwise: with the time.
+void write_stamped(const std::string& path) {
+  const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), space = H5Screate(H5S_SCALAR);
+  H5Dclose(H5Dcreate2(file, "x", H5T_STD_U8LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  H5Sclose(space);
+  H5Fclose(file);
+}
+
 TEST(Hdf5, TheSameCallsGiveTheSameBytesAtAnyTime) {
   const TemporaryFolder folder;
   write_shard(folder / "first.h5");
-  usleep(1'100'000);  // time stamps would count whole seconds
+  write_stamped(folder / "stamped.h5");
+  seconds_ahead = 1000;
   write_shard(folder / "second.h5");
+  write_stamped(folder / "later.h5");
+  seconds_ahead = 0;
+  EXPECT_NE(get(folder / "stamped.h5"), get(folder / "later.h5")) << "HDF5 does not see that the clock was set";
   EXPECT_EQ(get(folder / "first.h5"), get(folder / "second.h5"));
   EXPECT_EQ(get(folder / "first.h5").find("first.h5"), std::string::npos);
 }

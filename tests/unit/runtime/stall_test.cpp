@@ -118,9 +118,16 @@ TEST(Testimony, ComesBackAsItWasGiven) {
   io::put(folder / "stalled-node5.txt", "");
   EXPECT_EQ(hear_others(folder.path(), "node8").size(), 2u) << "what is no testimony is passed over";
   EXPECT_TRUE(hear_others(folder / "none", "node8").empty());
+  const std::string precious = to_text(heard);
+  io::put(folder / "precious", precious);
+  std::filesystem::create_symlink("precious", folder / "stalled-node4.txt");
+  EXPECT_EQ(hear_others(folder.path(), "node8").size(), 2u) << "nor is a link";
+  testify(folder.path(), "node4", {});
+  EXPECT_EQ(io::get(folder / "precious"), precious);
+  EXPECT_FALSE(std::filesystem::is_symlink(folder / "stalled-node4.txt"));
   io::put(folder / "kept", "");
   forget_testimonies(folder.path());
-  EXPECT_EQ(folder.n_entries(), 1u);
+  EXPECT_EQ(folder.n_entries(), 2u);
 }
 
 TEST(StallReport, StaysShortForManyRanks) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "data/write/stop_flag.hpp"
+#include "support/set_clock.hpp"
 #include "unit/data/tiny_source.hpp"
 #include "unit/io/temporary_folder.hpp"
 
@@ -47,6 +49,18 @@ class Packed {
   PackOptions options_;
   std::uint64_t n_done_ = 0;
 };
+
+TEST(StopFlag, OfAnotherRankIsLookedForNowAndThen) {
+  const TemporaryFolder folder;
+  const support::SetClock clock;
+  StopFlag mine{folder.path(), clock}, other{folder.path(), clock};
+  EXPECT_FALSE(mine.is_raised());
+  other.raise();
+  EXPECT_TRUE(other.is_raised());
+  EXPECT_FALSE(mine.is_raised()) << "it has just looked";
+  clock.advance({0.3});
+  EXPECT_TRUE(mine.is_raised());
+}
 
 class Readers : public testing::TestWithParam<std::size_t> {};
 

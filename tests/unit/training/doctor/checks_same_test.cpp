@@ -1,5 +1,7 @@
+#include "support/set_clock.hpp"
 #include "training/doctor/meeting.hpp"
 #include "training/doctor/variables.hpp"
+#include "unit/io/temporary_folder.hpp"
 #include "unit/training/doctor/fixture.hpp"
 
 namespace lockstep::training::doctor {
@@ -24,6 +26,29 @@ TEST(DoctorClocks, AreBoundedByTheFastestRounds) {
   const Skew skew = bound_skew({{10, 15, 12}, {20, 25.1, 20.2}, {30, 34.9, 30.5}});
   EXPECT_NEAR(skew.low, 4.9, 1e-9);   // the second: read when it was 20.2 at the latest
   EXPECT_NEAR(skew.high, 4.9, 1e-9);  // the third: when it was 30 at the earliest
+}
+
+/// Makes a file when so much time has passed.
+class FileMaker : public support::SetClock {
+ public:
+  FileMaker(std::string path, double after_s) : path_{std::move(path)}, at_s_{now().value + after_s} {}
+
+  void sleep(core::Seconds time) const override {
+    support::SetClock::sleep(time);
+    if (now().value > at_s_) io::put(path_, "");
+  }
+
+ private:
+  std::string path_;
+  double at_s_;
+};
+
+TEST(DoctorFolder, IsLookedIntoForTenSeconds) {
+  const io::TemporaryFolder folder;
+  const FileMaker in_time{folder / "a", 9.5}, late{folder / "b", 10.5};
+  EXPECT_TRUE(await_file(folder / "a", in_time));
+  EXPECT_FALSE(await_file(folder / "b", late));
+  EXPECT_NEAR(static_cast<double>(late.pauses().size()), 100, 1);
 }
 
 TEST(DoctorNames, AreKnownToEachNode) {

@@ -338,29 +338,6 @@ TEST(RunDirectory, RemovesWhatAKilledRunHasLeft) {
   EXPECT_TRUE(fs::exists(written.path)) << "whoever still writes it goes on";
 }
 
-TEST(RunDirectory, OthersMayTellThatARunHasFailed) {
-  const TemporaryFolder folder;
-  RunDirectory run{folder / "r", "toy"};
-  run.start(example_info());
-  run.interval_over(example_train());
-  mark_failed(run.file("status.json"), "rank 1 has died");
-  const Json before = status_of(run);
-  EXPECT_EQ(before["state"], "failed");
-  EXPECT_EQ(before["message"], "rank 1 has died");
-  EXPECT_EQ(before["step"], 400);
-  EXPECT_TRUE(before["eta_s"].is_null());
-  mark_failed(run.file("status.json"), "told by another one");
-  EXPECT_EQ(status_of(run), before);
-  run.ended(example_final());
-  mark_failed(run.file("status.json"), "too late");
-  EXPECT_EQ(status_of(run)["state"], "finished");
-  mark_failed(folder / "none", "nobody");
-  EXPECT_FALSE(fs::exists(folder / "none"));
-  put(folder / "no.json", "{");
-  mark_failed(folder / "no.json", "nobody");
-  EXPECT_EQ(get(folder / "no.json"), "{");
-}
-
 TEST(RunDirectory, NamesTheLimitOfFileSizes) {
   const TemporaryFolder folder;
   {
