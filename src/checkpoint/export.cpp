@@ -12,13 +12,18 @@
 namespace lockstep::checkpoint {
 namespace {
 
+void save_hdf5(const std::string& path, const WeightsInfo& info, std::span<const TensorSpec> tensors,
+               const FillTensor& fill, std::string_view flag) {
+  save_weights(path, info, tensors, fill, flag);
+}
+
 struct Format {
   std::string_view ending;
   SaveTensors save;
 };
 
 constexpr std::array<Format, 4> formats{
-    {{".h5", save_weights}, {".hdf5", save_weights}, {".npz", save_npz}, {".safetensors", save_safetensors}}};
+    {{".h5", save_hdf5}, {".hdf5", save_hdf5}, {".npz", save_npz}, {".safetensors", save_safetensors}}};
 
 /// Padded with blanks, so that data are aligned to 8 bytes.
 std::string header_text(const WeightsInfo& info, std::span<const TensorSpec> tensors) {
