@@ -194,10 +194,10 @@ TEST(Tensors, AFileWithoutATensorIsRefused) {
 
 /// An archive whose only member has this name and no bytes.
 std::string archive_of(const std::string& member) {
-  const std::string n{static_cast<char>(member.size())}, zeros(40, '\0');
-  const std::string local = "PK\x03\x04\x14" + zeros.substr(0, 21) + n + zeros.substr(0, 3) + member;
+  const std::string length{static_cast<char>(member.size())}, zeros(40, '\0');
+  const std::string local = "PK\x03\x04\x14" + zeros.substr(0, 21) + length + zeros.substr(0, 3) + member;
   const std::string central =
-      "PK\x01\x02\x14" + zeros.substr(0, 1) + "\x14" + zeros.substr(0, 21) + n + zeros.substr(0, 17) + member;
+      "PK\x01\x02\x14" + zeros.substr(0, 1) + "\x14" + zeros.substr(0, 21) + length + zeros.substr(0, 17) + member;
   const std::string end = "PK\x05\x06" + zeros.substr(0, 4) + std::string{"\1\0\1\0", 4} +
                           static_cast<char>(central.size()) + zeros.substr(0, 3) + static_cast<char>(local.size()) +
                           zeros.substr(0, 5);

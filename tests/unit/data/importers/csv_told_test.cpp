@@ -25,32 +25,32 @@ bool has_part(const std::vector<Remark>& remarks, Remark::Kind kind, const std::
 }
 
 TEST_F(CsvTold, TheSeparatorIsNamed) {
-  struct Case {
+  struct Row {
     std::string text;
     const char* says;
   };
-  for (const Case& c : {Case{"a,b,y\n1,2,0.5\n", "3 columns, separated by commas"},
-                        Case{"a;b\n1;0.5\n", "2 columns, separated by semicolons"},
-                        Case{"a\tb\n1\t0.5\n", "2 columns, separated by tabs"},
-                        Case{"sep=;\na,1;b\n1;0.5\n", "2 columns, separated by semicolons"},
-                        Case{"\"a;c;d\",b\n1,0.5\n", "2 columns, separated by commas"}})
+  for (const Row& c : {Row{"a,b,y\n1,2,0.5\n", "3 columns, separated by commas"},
+                       Row{"a;b\n1;0.5\n", "2 columns, separated by semicolons"},
+                       Row{"a\tb\n1\t0.5\n", "2 columns, separated by tabs"},
+                       Row{"sep=;\na,1;b\n1;0.5\n", "2 columns, separated by semicolons"},
+                       Row{"\"a;c;d\",b\n1,0.5\n", "2 columns, separated by commas"}})
     EXPECT_TRUE(has_part(told(c.text), Remark::Kind::assumed, c.says)) << c.text;
 }
 
 TEST_F(CsvTold, ARefusalOfColumnsNamesTheSeparatorAndTheLikelyCause) {
-  struct Case {
+  struct Row {
     std::string text;
     std::initializer_list<const char*> says;
   };
-  for (const Case& c :
-       {Case{"a;b,c,y\n1;2;3\n", {"1 column, separated by commas", "line 2", "3, as in the first line", "sep=;"}},
-        Case{"a;b\n1;2\n3\n", {"1 column, separated by semicolons", "line 3", "if other than semicolons"}},
-        Case{"a\tb\n1\t2\n3\t4\t5\n", {"3 columns, separated by tabs", "line 3", "correct the line"}},
-        Case{"a,b\nrow1,1,2\n", {"3 columns, separated by commas", "2, as in", "R's write.table"}},
-        Case{"a,b\n1,2,\n", {"3 columns, separated by commas", "remove the separator"}},
-        Case{"a|b|y\n1|2|3\n", {"one column", "commas, semicolons or tabs", "commas for the '|'"}},
-        Case{"a b y\n1 2 3\n", {"one column", "commas for the blanks"}},
-        Case{"sep=;\na,b,y\n1,2,3\n", {"one column", "line 2", "x and y, separated by semicolons"}}})
+  for (const Row& c :
+       {Row{"a;b,c,y\n1;2;3\n", {"1 column, separated by commas", "line 2", "3, as in the first line", "sep=;"}},
+        Row{"a;b\n1;2\n3\n", {"1 column, separated by semicolons", "line 3", "if other than semicolons"}},
+        Row{"a\tb\n1\t2\n3\t4\t5\n", {"3 columns, separated by tabs", "line 3", "correct the line"}},
+        Row{"a,b\nrow1,1,2\n", {"3 columns, separated by commas", "2, as in", "R's write.table"}},
+        Row{"a,b\n1,2,\n", {"3 columns, separated by commas", "remove the separator"}},
+        Row{"a|b|y\n1|2|3\n", {"one column", "commas, semicolons or tabs", "commas for the '|'"}},
+        Row{"a b y\n1 2 3\n", {"one column", "commas for the blanks"}},
+        Row{"sep=;\na,b,y\n1,2,3\n", {"one column", "line 2", "x and y, separated by semicolons"}}})
     expect_usage([&] { open(c.text); }, c.says);
 }
 
@@ -61,13 +61,13 @@ TEST_F(CsvTold, AFirstColumnCalledIndexThatNumbersTheRowsIsLeftOut) {
     EXPECT_EQ(values<float>(read_split(*source).x), (std::vector<float>{5, 7})) << name;
     EXPECT_TRUE(has_part(source->remarks(), Remark::Kind::left_out, says)) << name;
   }
-  struct Case {
+  struct Row {
     std::string text;
     bool is_doubted;
   };
-  for (const Case& c : {Case{"index,a,y\n1,5,0.5\n2,7,1.5\n", true}, Case{"a,index,y\n5,0,0.5\n7,1,1.5\n", true},
-                        Case{"index,a,y\n1,5,0.5\n0,7,1.5\n", false}, Case{"index,a,y\n0,5,0.5\n2,7,1.5\n", false},
-                        Case{"indexed,a,y\n0,5,0.5\n1,7,1.5\n", false}}) {
+  for (const Row& c : {Row{"index,a,y\n1,5,0.5\n2,7,1.5\n", true}, Row{"a,index,y\n5,0,0.5\n7,1,1.5\n", true},
+                       Row{"index,a,y\n1,5,0.5\n0,7,1.5\n", false}, Row{"index,a,y\n0,5,0.5\n2,7,1.5\n", false},
+                       Row{"indexed,a,y\n0,5,0.5\n1,7,1.5\n", false}}) {
     const auto source = open(c.text);
     EXPECT_EQ(source->spec().x.shape, std::vector<std::uint64_t>{2}) << c.text;
     EXPECT_EQ(has_part(source->remarks(), Remark::Kind::warning, "numbers the rows from"), c.is_doubted) << c.text;

@@ -119,16 +119,16 @@ TEST_F(ImageFolderScan, ImagesOfOtherFormatsAreCounted) {
 }
 
 TEST_F(ImageFolderScan, AClassOfOtherFormatsIsRefusedByItsContent) {
-  struct Case {
+  struct Named {
     std::string content;
     const char* fix;
   };
-  for (const Case& c : {Case{"RIFF....WEBPVP8 ", "this is WebP: convert it to PNG or JPEG"},
-                        Case{"....ftypheic", "this is HEIC: convert it to PNG or JPEG"},
-                        Case{"\xff\xd8\xff", "this is JPEG: let its name end in .jpg"},
-                        Case{"\x89PNG", "this is PNG: let its name end in .png"},
-                        Case{"P6 1 1 255 abc", "this is PPM or PGM: let its name end in .ppm"},
-                        Case{"", "convert it to PNG or JPEG"}}) {
+  for (const Named& c : {Named{"RIFF....WEBPVP8 ", "this is WebP: convert it to PNG or JPEG"},
+                         Named{"....ftypheic", "this is HEIC: convert it to PNG or JPEG"},
+                         Named{"\xff\xd8\xff", "this is JPEG: let its name end in .jpg"},
+                         Named{"\x89PNG", "this is PNG: let its name end in .png"},
+                         Named{"P6 1 1 255 abc", "this is PPM or PGM: let its name end in .ppm"},
+                         Named{"", "convert it to PNG or JPEG"}}) {
     write("train/b/4.webp", c.content);
     expect_usage([&] { static_cast<void>(scan()); },
                  {"a class without an image that is read, but 1 of another format, such as 4.webp", "/train/b", c.fix});

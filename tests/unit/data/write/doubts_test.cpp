@@ -78,13 +78,13 @@ TEST(Doubts, OfManySamplesOneInSoManyIsCompared) {
 
 TEST(Doubts, DigestsAreOfXAndY) {
   const std::string a = "abc", b = "abd";
-  const auto digest = [](const std::string& x, const std::string& y) {
+  const auto digests_of = [](const std::string& x, const std::string& y) {
     return digest_sample(std::as_bytes(std::span{x}), std::as_bytes(std::span{y}));
   };
-  EXPECT_EQ(digest(a, "1").x, digest(a, "2").x);
-  EXPECT_NE(digest(a, "1").x, digest(b, "1").x);
-  EXPECT_EQ(digest(a, "1").y, 0x31U) << "as it is stored";
-  EXPECT_NE(digest(a, "123456789").y, digest(a, "123456780").y);
+  EXPECT_EQ(digests_of(a, "1").x, digests_of(a, "2").x);
+  EXPECT_NE(digests_of(a, "1").x, digests_of(b, "1").x);
+  EXPECT_EQ(digests_of(a, "1").y, 0x31U) << "as it is stored";
+  EXPECT_NE(digests_of(a, "123456789").y, digests_of(a, "123456780").y);
 }
 
 TEST(Doubts, NumbersThatTrainingTakesAsOthersAreTold) {

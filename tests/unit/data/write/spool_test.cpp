@@ -51,9 +51,9 @@ class FileSizeLimit {
 };
 
 TEST_F(SpoolTest, GivesBackWhatWasAppendedAndHasNoName) {
-  std::vector<std::uint32_t> numbers(700000);
-  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::uint32_t>(i * 2654435761U);
-  const auto all = std::as_bytes(std::span{numbers});
+  std::vector<std::uint32_t> written(700000);
+  for (std::size_t i = 0; i < written.size(); ++i) written[i] = static_cast<std::uint32_t>(i * 2654435761U);
+  const auto all = std::as_bytes(std::span{written});
   SpoolWriter writer;
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
   for (std::size_t at = 0, n = 1; at < all.size(); at += n, n = 3 * n + 1)
