@@ -57,33 +57,34 @@ Ranks and devices
 Flags of nccl-tests
   other names: --minbytes, --maxbytes, --stepbytes, --stepfactor, --datatype, --iters, --warmup_iters, -T (--timeout),
   -J, --output_file (--json)
-  accepted with the value that reduce_all always uses: -g, --ngpus 1, -t, --nthreads 1, -p, -z, -C 0 or 1, -a 3, -m, -N 1, -r,
-  -G 0
+  accepted with the value that reduce_all always uses, and refused with others:
+    1: -g, --ngpus, -t, --nthreads, -m, -N     0: -r, -G     3: -a     0 or 1: -p, -z, -C
 Results
       --json F, --csv F    every row with all figures; valid if the run is killed, too (then up to a second is missing)
       --samples            keep the time of every sample in the JSON file
       --visits N           after the table, measure every size N times more, for comparisons  (10 with --json, --baseline)
       --verdict            end with a few sentences about the result
-Comparison (share/doc/regression.md)
+Comparison (share/doc/lockstep/share/doc/regression.md)
       --baseline F[,F...]  compare with earlier launches (JSON files); exit code 1 if this one is slower
       --now F[,F...]       measure nothing: compare these files with --baseline; best are five or more launches a side
       --tolerance P        up to P percent longer counts as the same                          (5)
-      --junit F            the comparison as JUnit XML, a test case per row
+      --junit F            the comparison as JUnit XML, a test case for each row and one for all together
 Other
       --list               list the algorithms with their steps and bytes
       --demo               the tutorials' example; exit code 1 if the sum is wrong
-      --inject FAULT,...   fire drill: cause the faults below; N: at the Nth time, or `each`  (at the first)
+      --inject FAULT,...   fire drill: cause the faults listed at the end
   -h, --help, --version
 
-Columns (share/doc/reading-results.md): `time p50` is the median of the slowest rank's time, with the 95 % interval of that
-median. algbw is size/time. busbw is algbw times 2(P-1)/P as in nccl-tests, or (P-1)/P for reduce_scatter and all_gather.
+Columns (share/doc/lockstep/share/doc/reading-results.md): `time p50` is the median of the slowest rank's time, with the
+95 % interval of that median. algbw is size/time. busbw is algbw times 2(P-1)/P as in nccl-tests, or (P-1)/P for
+reduce_scatter and all_gather.
 %limit is algbw as a share of the measured limit: copying, reading other cores' caches, or the links between GPUs. cores is
 the round trip of a cache line between ranks (110>560: the cores moved). `*` marks the fastest.
 On GPUs, `time p50` is the host's, from the call to the end of the wait; GPU p50 is the time between two events.
 Environment: ONEDNN_MAX_CPU_ISA=AVX2 or SSE41 leaves out newer vector instructions, in lockstep train too.
 Exit codes: 0 correct, 1 wrong element or slower than the baseline, 2 usage, 3 system or MPI, 4 hang, 128+n ended by signal n
 (a launcher may return another code, such as 1: see "complete" in the JSON file).
-Faults to inject: a rank ...
+Faults to inject; N: at the Nth time, or `each` (the first unless given). A rank ...
 )"} + runtime::fault_help(runtime::FaultTaker::reduce_all);
 }
 

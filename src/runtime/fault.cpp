@@ -55,7 +55,7 @@ constexpr std::array<FaultKind, 13> kinds{{
     {"flip", "PARAMETER:RANK:STEP", of_train, Does::flip, 0, "gets a flipped bit in PARAMETER before STEP"},
     {"delay", "RANK:PHASE:PERCENT", of_reduce_all | of_train, Does::delay, 0, "takes PERCENT longer in PHASE"},
     {"wrong", "RANK[:INDEX]", of_reduce_all, Does::wrong, 0, "gets a flipped bit in that element of a verified output"},
-    {"move", "LOOKS", of_reduce_all, Does::move, 0, "(no rank) cores appear to move every LOOKS measurements"},
+    {"move", "N", of_reduce_all, Does::move, 0, "(no rank) cores appear to move at every Nth measurement of them"},
 }};
 
 /// Places of faults, and which programs reach them. Places with numbers have a `unit`; elsewhere N counts the times.
@@ -226,7 +226,7 @@ std::string fault_help(FaultTaker taker) {
         names.push_back(place.unit.empty() ? std::string{place.name} : fmt::format("{} ({})", place.name, place.unit));
     return core::join(names);
   };
-  text += fmt::format("  phases: {}\n", list(places));
+  text += fmt::format("  phases: {} (after MPI_Finalize)\n", list(places));
   const std::string timed = list(timed_phases);
   return timed.empty() ? text : text + fmt::format("  phases of delay: {}\n", timed);
 }

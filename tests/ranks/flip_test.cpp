@@ -35,7 +35,7 @@ TEST_F(Flip, EndsARunWithoutACheckpointAndIsNamed) {
     expect_told(train("--max-steps 3 --inject " + flip + " --run-dir " + folder), 1,
                 {"warning: a fire drill: faults are injected, " + flip,
                  std::string{"parameters of '"} + parameter + "' changed in memory between two steps",
-                 std::string{"rank "} + rank + " on node 0"});
+                 std::string{"rank "} + rank + " on node 0", "failed within epoch 1 after 3 steps, 48 samples"});
     EXPECT_TRUE(has(text_of(folder + "/run.json"), '"' + flip + '"'));
   }
 }

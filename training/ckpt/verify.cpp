@@ -92,7 +92,7 @@ std::string verify_help() {
   lockstep ckpt verify r --nproc 4      four ranks read different files
 
 Reads every file once and compares its digest with the one in the index, and the index's digest with its mark. Exit
-code 0: all are intact; 1: one is damaged or incomplete, with a line for each; 2: an index has content that Lockstep
+code 0: all are whole; 1: one is damaged or incomplete, with a line for each; 2: an index has content that Lockstep
 never writes, such as the path of a file, or a file is a link or not a regular file; 3: one could not be read. The last
 line then says how to go on, for example from the newest whole one. Checkpoints that a run removes meanwhile are
 ignored.

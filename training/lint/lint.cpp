@@ -64,7 +64,7 @@ sites whose limits were used, and whether ShellCheck is missing or failed.
       --site S           delta, derecho, ibex, hipergator or generic, which has no limits. Without --site, the site
                          comes from a line "# lockstep: site=S" in the script, or the sourced lib/S.sh, or the name
                          of the script's folder; if none is a known site, generic is used, with a note
-      --json F           write the findings to F, too (share/schemas/lint-1.schema.json); -: only to stdout
+      --json F           write the findings to F, too (share/lockstep/schemas/lint-1.schema.json); -: only to stdout
       --no-shellcheck    do not run ShellCheck
   -h, --help
 

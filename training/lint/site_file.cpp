@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view expected_file = "a file in the form of share/sites.toml";
+constexpr std::string_view expected_file = "a file in the form of share/lockstep/sites.toml";
 
 [[noreturn]] void fail_at(const std::string& file, const toml::source_region& at, std::string what,
                           std::string expected, std::string fix = "") {

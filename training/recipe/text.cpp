@@ -33,7 +33,7 @@ constexpr std::string_view examples =
 
   lockstep train toy 50 10 --nproc 2                      the first tutorial: 50 epochs, a checkpoint every 10
   lockstep train digits --deterministic --nproc 4         the same bits of loss and weights for 1, 2 and 4 ranks
-  lockstep train mnist_cnn --data m --epochs 3 --nproc 2  of a set that lockstep shard import mnist made
+  lockstep train mnist_cnn --data m --epochs 3 --nproc 2  train on a set made by `shard import mnist`
   lockstep train cifar_resnet18 --data c --arch 50        another depth; every key of a recipe is a flag
   lockstep train resnet50_synthetic --dry-run             what a run would need, without running it
   lockstep train toy --print-config > mine.toml           a recipe of one's own
@@ -41,12 +41,12 @@ constexpr std::string_view examples =
 )";
 
 constexpr std::string_view explanation = R"(
-What counts: flags over the recipe's file over the defaults. The numbers after RECIPE are --epochs and --save-every.
+Flags override the recipe file, which overrides defaults. The numbers after RECIPE are --epochs and --save-every.
 A recipe is a name, or a TOML file with lines such as 'weight-decay = 1e-4': flags without their dashes are its keys.
 A flag without a value has an opposite, such as --no-drop-last; --arch 50 is --model resnet50. LOCKSTEP_RECIPES may name
-a folder of more recipes. Rank counts never enter: batch, epochs and samples are of all ranks together.
-In the environment ONEDNN_MAX_CPU_ISA=AVX2 (or SSE41) does without newer vector instructions, as on an older processor.
-LOCKSTEP_PLAN_CACHE names the folder where what is fastest on a GPU is kept (~/.cache/lockstep), or is off.
+a folder of more recipes. Batch, epochs and samples are totals over all ranks.
+ONEDNN_MAX_CPU_ISA=AVX2 (or SSE41) in the environment disables newer vector instructions, as on an older processor.
+LOCKSTEP_PLAN_CACHE: folder for cached GPU plans (~/.cache/lockstep), or off.
 MEAN and STD of images with several channels are one number for all, or one for each as in 0.5/0.4/0.3.
 )";
 

@@ -155,7 +155,7 @@ std::string stat_help() {
 Prints types, shapes, splits, sizes, and the number of samples of each class. `ratio` is the size of the samples divided
 by that of the files. Reads the manifest and, if there are classes, all labels; to check the other data, use verify.
 
-      --json             print JSON to stdout (share/schemas/shard_stat-1.schema.json)
+      --json             print JSON to stdout (share/lockstep/schemas/shard_stat-1.schema.json)
 Memory: one chunk of labels per rank.
 )";
 }

@@ -63,8 +63,8 @@ std::string verify_help() {
 Reads every file once and compares its digest with the one in the manifest. If a file differs, the check sums show
 which chunk and samples are affected. Missing files, HDF5 files that do not belong to the set, labels beyond the
 classes, and an index that contradicts the manifest or the bytes are reported too. Files of other types, such as your
-notes, are ignored. Exit code 0: the set is intact; 1: it is damaged, with one line for each defect; 2 or 3: a file
-could not be read, and the others are intact.
+notes, are ignored. Exit code 0: the set is whole; 1: it is damaged, with one line for each defect; 2 or 3: a file
+could not be read, and the others are whole.
 
 Memory: a piece of 4 MiB and one shard's check sums per rank.
 )";

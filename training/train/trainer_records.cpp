@@ -10,7 +10,7 @@
 namespace lockstep::training {
 
 Position Trainer::position() const {
-  const bool is_through = state_.n_steps >= setup_.goal.n_steps && state_.of_epoch.n_steps == 0;
+  const bool is_through = state_.n_agreed >= setup_.goal.n_steps && state_.of_epoch.n_steps == 0;
   return {.epoch = state_.epoch + (is_through ? 0 : 1),
           .step = state_.n_steps,
           .samples_seen = state_.samples_seen,

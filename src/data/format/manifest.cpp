@@ -301,7 +301,7 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
   try {
     check(claimed_version(text) == manifest_version, "it does not name its format and version");
     Manifest manifest = parse_body(split_seal(text)->body);
-    check(serialize(manifest) == text, "its layout differs from share/doc/shards.md, or it has unknown members");
+    check(serialize(manifest) == text, "its layout differs from that in the page shards.md, or it has unknown members");
     return manifest;
   } catch (const Malformed& malformed) {
     complaint = malformed.what();
@@ -310,7 +310,7 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
   }
   core::fail_usage({.what = fmt::format("malformed manifest: {}", complaint),
                     .where = where,
-                    .expected = "a manifest as share/doc/shards.md describes it"});
+                    .expected = "a manifest as the page shards.md describes it"});
 }
 
 Manifest read_manifest(const std::string& folder) { return parse_manifest(read_text_of(folder), path_of(folder)); }

@@ -74,6 +74,8 @@ TEST(Fault, HelpNamesWhatIsTakenAndNothingElse) {
   EXPECT_NE(fault_help(FaultTaker::train).find("flip:PARAMETER:RANK:STEP"), std::string::npos);
   EXPECT_EQ(fault_help(FaultTaker::train).find("wrong:"), std::string::npos);
   EXPECT_NE(fault_help(FaultTaker::reduce_all).find("wrong:"), std::string::npos);
+  EXPECT_NE(fault_help(FaultTaker::reduce_all).find("move:N "), std::string::npos);
+  EXPECT_NE(fault_help(FaultTaker::train).find("left (after MPI_Finalize)"), std::string::npos);
   EXPECT_EQ(fault_help(FaultTaker::shard).find("training"), std::string::npos);
 }
 
