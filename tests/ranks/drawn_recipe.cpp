@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <random>
@@ -80,7 +81,15 @@ std::string make_set(const Kind& kind, const std::string& folder) {
   return path;
 }
 
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text != nullptr ? std::stoull(text) : otherwise;
+}
+
 }  // namespace
+
+std::uint64_t number_of_draws(std::uint64_t otherwise) { return number_from("LOCKSTEP_DRAWS", otherwise); }
+std::uint64_t first_draw(std::uint64_t otherwise) { return number_from("LOCKSTEP_DRAW_SEED", otherwise); }
 
 const std::vector<DrawnKey>& drawn_keys() {
   static const std::vector<DrawnKey> keys{
@@ -103,7 +112,7 @@ const std::vector<DrawnKey>& drawn_keys() {
       {"image-size", {}, "drawn with the recipe"},
       {"augment", {"normalize:0.5:0.25", "flip,normalize:0.1:0.2", "crop:8:2,flip:0.3,normalize:0.2:0.3"}},
       {"val-augment", {}, "drawn with the set"},
-      {"order", {"keyed", "torch", "blocked", "sequential"}},
+      {"order", {"keyed", "torch", "blocked", "sequential"}, {}, {"keyed", "blocked", "sequential"}},
       {"window-chunks", {"1", "3", "16"}},
       {"drop-last", {"true", "false"}},
       {"cache", {"auto", "none", "node"}},
@@ -169,22 +178,32 @@ DrawnRecipe draw_recipe(std::uint64_t seed, const std::string& folder, DrawFor d
     else if (kind.has_images)
       draw.add("--val-augment normalize:0.5:0.25");
   }
+  const auto values_of = [device](const DrawnKey& key) -> const std::vector<std::string>& {
+    return device == DrawFor::gpus && !key.gpu_values.empty() ? key.gpu_values : key.values;
+  };
   for (const std::string selector : {"optimizer", "schedule", "order"})
     for (const DrawnKey& key : drawn_keys())
-      if (key.key == selector) draw.set(selector, draw.one_of(key.values));
+      if (key.key == selector) draw.set(selector, draw.one_of(values_of(key)));
+  std::uint64_t turn = seed;  // values for GPUs: each in 3 draws, each pair of two keys in 9
   for (const DrawnKey& drawn : drawn_keys()) {
     const training::Key& key = training::all_keys()[*training::find_key(drawn.key)];
-    const std::vector<std::string>& values =
-        device == DrawFor::gpus && !drawn.gpu_values.empty() ? drawn.gpu_values : drawn.values;
+    const std::vector<std::string>& values = values_of(drawn);
     if (values.empty() || draw.chosen.contains(drawn.key) || !fits(key, draw.chosen)) continue;
     if (drawn.key == "augment" && !kind.has_images) continue;
     if (contains_flag(draw.arguments, drawn.key) || draw.chosen.contains(std::string{key.instead_of})) continue;
     const bool is_rare = !key.use.words.empty();     // only one optimizer, schedule or order uses it
     const bool is_too_large = drawn.key == "batch";  // in recipes, for sets as small as these
-    if (is_rare || is_too_large || draw.below(2) == 0) draw.set(drawn.key, draw.one_of(values));
+    if (device == DrawFor::gpus && !drawn.gpu_values.empty()) {
+      draw.set(drawn.key, values[turn % values.size()]);
+      turn += seed / values.size();
+    } else if (is_rare || is_too_large || draw.below(2) == 0) {
+      draw.set(drawn.key, draw.one_of(values));
+    }
   }
   // Keys that exclude one another.
   if (draw.chosen["nesterov"] == "true") draw.add("--momentum 0.9 --dampening 0");
+  if (draw.chosen["samples"] == "100" && draw.chosen["warmup"] == "1")
+    draw.add("--warmup 0");  // longer than 100 samples
   draw.add("--deterministic --threads 1 --digest");
   if (device == DrawFor::gpus) draw.add("--device cuda");
   DrawnRecipe recipe{

@@ -16,7 +16,7 @@ struct DrawnKey {
   std::string key;
   std::vector<std::string> values;  ///< none: it stays as in the recipe, for the given reason
   std::string stays_because{};
-  std::vector<std::string> gpu_values{};  ///< in place of `values` on GPUs; none: as on hosts
+  std::vector<std::string> gpu_values{};  ///< on GPUs, in turn, in place of `values`; none: as on hosts
 };
 
 [[nodiscard]] const std::vector<DrawnKey>& drawn_keys();
@@ -29,6 +29,10 @@ struct DrawnRecipe {
 
   [[nodiscard]] std::string text() const;
 };
+
+/// What LOCKSTEP_DRAWS=200 LOCKSTEP_DRAW_SEED=1000 say, to look further; else `otherwise`.
+[[nodiscard]] std::uint64_t number_of_draws(std::uint64_t otherwise);
+[[nodiscard]] std::uint64_t first_draw(std::uint64_t otherwise);
 
 enum class DrawFor { hosts, gpus };
 

@@ -1,7 +1,6 @@
 // Checkpoints of lockstep train, and resuming from them: the result equals that of an uninterrupted run.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -185,12 +184,6 @@ TEST(Resume, PassesOverWhatIsDamaged) {
   EXPECT_NE(ended.err.find("resumed epoch 2, after step 10"), std::string::npos) << ended.err;
 }
 
-/// The number of draws and their first seed: LOCKSTEP_DRAWS=200 LOCKSTEP_DRAW_SEED=1000 search further.
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* const text = std::getenv(variable);
-  return text != nullptr ? std::stoull(text) : otherwise;
-}
-
 /// Trains until `stop`, its last step; or, by a clock that advances by `look_s` at each look, until its time is nearly
 /// over, at any moment. A signal asks for the same. Returns where it stopped.
 std::string train_part(const DrawnRecipe& recipe, const std::string& words, std::uint64_t stop, double look_s,
@@ -211,8 +204,8 @@ std::string train_part(const DrawnRecipe& recipe, const std::string& words, std:
 // Combinations of everything that a recipe can set; stopped after any step or at any moment, on any number of ranks.
 TEST(Resume, DrawnRecipesGiveTheBitsOfTheWhole) {
   const TemporaryFolder folder;
-  const std::uint64_t first = number_from("LOCKSTEP_DRAW_SEED", 1);
-  const std::uint64_t n_draws = number_from("LOCKSTEP_DRAWS", is_slow ? 3 : 12);
+  const std::uint64_t first = first_draw(1);
+  const std::uint64_t n_draws = number_of_draws(is_slow ? 3 : 12);
   std::uint64_t n_by_clock = 0;
   std::set<std::string> drawn;
   for (std::uint64_t seed = first; seed < first + n_draws; ++seed) {

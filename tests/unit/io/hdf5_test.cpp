@@ -19,14 +19,14 @@ std::atomic<std::time_t> seconds_ahead{0};
 
 }  // namespace
 
-/// Take the places of the C library's.
-extern "C" int gettimeofday(timeval* __restrict place, void* __restrict) noexcept {
+/// Take the places of the C library's, for the HDF5 library too.
+extern "C" [[gnu::visibility("default")]] int gettimeofday(timeval* __restrict place, void* __restrict) noexcept {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   *place = {.tv_sec = now.tv_sec + seconds_ahead, .tv_usec = static_cast<suseconds_t>(now.tv_nsec / 1000)};
   return 0;
 }
-extern "C" std::time_t time(std::time_t* place) noexcept {
+extern "C" [[gnu::visibility("default")]] std::time_t time(std::time_t* place) noexcept {
   timeval now{};
   gettimeofday(&now, nullptr);
   if (place != nullptr) *place = now.tv_sec;
