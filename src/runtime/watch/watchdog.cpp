@@ -155,8 +155,9 @@ struct Watchdog::State {
   std::int64_t signalled_ns = 0;  ///< when a pending interrupt was first seen
   core::ExitCode exit_code = core::ExitCode::stalled;
 
-  std::mutex mutex;  ///< guards is_over, last_words, on_stall and meeting_folder
+  std::mutex mutex;  ///< guards is_over, last_words, are_words_out, on_stall and meeting_folder
   std::string last_words;
+  bool are_words_out = false;  ///< they have been written, and nothing may contradict them
   std::function<void(const std::string&)> on_stall;
   std::string meeting_folder;
   std::condition_variable wake;
@@ -288,12 +289,13 @@ void Watchdog::State::report_above() {
                          above.describe_stopped(slot->rank.load())));
 }
 
-/// To the launcher a rank was killed: it ends the job. One that is ending the job already may kill the guard first.
+/// To the launcher a rank was killed: it ends the job, so a signal may come with the loss. One that came before shows
+/// that the launcher was ending the job already, and killed the guard first.
 void Watchdog::State::report_lost_guard() {
   claim_report();
   exit_code = core::ExitCode::system;
   const std::string report = above.describe_lost_guard(slot->rank.load(), name(phase()));
-  if (tell_exit(core::to_int(exit_code)) && pending_interrupt() == 0) leave_with(report);
+  if (tell_exit(core::to_int(exit_code)) && (signalled_ns == 0 || signalled_ns == last_tick_ns)) leave_with(report);
   act_on(report);
   leave();
 }
@@ -326,6 +328,7 @@ void Watchdog::State::act_on(const std::string& report) {
 
 void Watchdog::State::say_last_words() {
   const std::lock_guard lock{mutex};
+  are_words_out = are_words_out || !last_words.empty();
   core::write_in_time(STDOUT_FILENO, std::exchange(last_words, {}));
 }
 
@@ -360,7 +363,7 @@ void Watchdog::set_meeting_folder(std::string folder) {
 
 void Watchdog::set_last_words(std::string words) {
   const std::lock_guard lock{state_->mutex};
-  state_->last_words = std::move(words);
+  if (!state_->are_words_out) state_->last_words = std::move(words);
 }
 
 std::string Watchdog::withdraw_last_words() {

@@ -74,7 +74,8 @@ class Watchdog {
   /// Sets a folder that all nodes see, for their findings; without one each node speaks for itself.
   void set_meeting_folder(std::string folder);
   /// Sets the text that this process writes to stdout if it must leave because of a stall. It also writes the text if
-  /// it has not withdrawn it 0.7 s after a signal, because launchers do not wait for long. Replaces the previous text.
+  /// it has not withdrawn it 0.7 s after a signal, because launchers do not wait for long. Replaces the previous text;
+  /// has no effect once one is written, because a second one would contradict it.
   void set_last_words(std::string words);
   /// Returns the text; empty if it was already written.
   [[nodiscard]] std::string withdraw_last_words();

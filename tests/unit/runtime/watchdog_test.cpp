@@ -2,19 +2,14 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <string>
-#include <utility>
 
 #include "core/fnv.hpp"
 #include "runtime/interrupt.hpp"
-#include "runtime/watch/guard.hpp"
 #include "runtime/watch/testimony.hpp"
 #include "unit/io/temporary_folder.hpp"
 #include "unit/runtime/made_up_launcher.hpp"
@@ -96,76 +91,6 @@ TEST(Watchdog, NamesALauncherThatIsStoppedThoughItsRanksMove) {
     EXPECT_EQ(count_of(messages, "late"), 0) << messages;
     EXPECT_NE(read_process(launcher.process())->state, 'T');
   }
-}
-
-TEST(Watchdog, NamesAGuardThatIsStopped) {
-  const std::string messages = report_of([] {
-    guard_rank(make_hint("guarded", 0), timeout);
-    Node node{0};
-    node.watchdog().enter(Activity::save, {1000});
-    stop(getppid());
-    node.pass_until_the_end();
-  });
-  EXPECT_TRUE(messages.starts_with("error: stalled: stopped for 0.4 s, in phase save\n  guard of rank 0 on "))
-      << messages;
-}
-
-/// The exit code of the orphan that the process of `body` leaves and that fails, and the messages of both.
-std::pair<int, std::string> orphan_of(const std::function<void()>& body) {
-  prctl(PR_SET_CHILD_SUBREAPER, 1);
-  const std::string messages = messages_of(-SIGKILL, body);
-  int status = 0;
-  for (int one = 0; waitpid(-1, &one, 0) > 0;) status = one != 0 ? one : status;
-  prctl(PR_SET_CHILD_SUBREAPER, 0);
-  return {to_exit_code(status), messages};
-}
-
-/// Stops this process; `guard` is killed once it is.
-void stop_without(pid_t guard) {
-  const pid_t rank = getpid();
-  if (fork() == 0) {
-    while (read_process(rank)->state != 'T') usleep(100);
-    kill(guard, SIGKILL);
-    _exit(0);
-  }
-  raise(SIGSTOP);
-}
-
-TEST(Watchdog, TellsThatItsGuardWasKilledInAnyPhaseAlsoIfItWasStopped) {
-  for (const Activity phase : {Activity::init, Activity::training, Activity::save, Activity::work, Activity::finish}) {
-    for (const bool is_stopped : {false, true}) {
-      const auto [exit_code, messages] = orphan_of([&] {
-        guard_rank(make_hint("guarded", 0), {60});
-        alarm(60);
-        Node node{0, {1000}};
-        node.watchdog().enter(phase);
-        node.watchdog().set_on_stall([](const std::string& report) { say("acted on " + report); });
-        if (is_stopped)
-          stop_without(getppid());
-        else
-          kill(getppid(), SIGKILL);
-        node.pass_until_the_end();
-      });
-      EXPECT_EQ(exit_code, 3) << messages;
-      const std::string told = fmt::format(") ends, in phase {}: its guard (pid ", name(phase));
-      EXPECT_EQ(count_of(messages, "error: "), 2) << messages;
-      EXPECT_EQ(count_of(messages, "acted on error: rank 0 on "), 1) << messages;
-      EXPECT_EQ(count_of(messages, told), 2) << messages;
-      EXPECT_EQ(count_of(messages, ") was killed\n"), 2) << messages;
-    }
-  }
-}
-
-// Nobody else would end it.
-TEST(Watchdog, AProcessWithoutOneDiesWithItsGuard) {
-  const auto [status, messages] = orphan_of([] {
-    guard_rank(make_hint("guarded", 0), {0});
-    alarm(60);
-    const Watchdog off{make_hint(unique_job(), 0), {0}};
-    kill(getppid(), SIGKILL);
-    wait_forever();
-  });
-  EXPECT_EQ(status, -SIGKILL) << messages;
 }
 
 TEST(Watchdog, WaitsForTheTimeout) {
@@ -359,6 +284,8 @@ TEST(Watchdog, SaysTheLastWordsOnceIfTheProcessDoesNotEndSoonAfterASignal) {
     node.pass({0.7});
     say("waited\n");
     node.pass({2});
+    node.watchdog().set_last_words("lines that contradict them\n");
+    node.pass({0.1});
     const bool is_out = node.watchdog().withdraw_last_words().empty();
     _exit(is_out == is_signalled ? 0 : 1);
   };

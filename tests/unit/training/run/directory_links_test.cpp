@@ -39,6 +39,11 @@ TEST(RunDirectory, OthersMayTellThatARunHasFailed) {
   EXPECT_TRUE(before["eta_s"].is_null());
   mark_failed(opened, "told by another one");
   EXPECT_EQ(status_in(run.path()), before);
+  FinalRecord stopped = example_final();
+  stopped.state = RunStatus::stopped;
+  stopped.message = "signal 15 (SIGTERM)";
+  run.ended(stopped);
+  EXPECT_EQ(status_in(run.path()), before) << "the launcher's signal came because rank 1 had died";
   run.ended(example_final());
   mark_noted_failed(note_of(opened), "too late");
   EXPECT_EQ(status_in(run.path())["state"], "finished");
@@ -48,6 +53,16 @@ TEST(RunDirectory, OthersMayTellThatARunHasFailed) {
   put(folder / "status.json", "{");
   mark_failed(none, "nobody");
   EXPECT_EQ(get(folder / "status.json"), "{");
+}
+
+TEST(RunDirectory, KeepsTheCauseOthersHaveToldWhenItFailsToo) {
+  const TemporaryFolder folder;
+  RunDirectory run{folder / "r", "toy"};
+  run.start(example_info());
+  mark_failed(io::Folder{run.path()}, "rank 1 has died");
+  run.fail(example_position(), "rank 0: MPI failed");
+  EXPECT_EQ(status_in(run.path())["state"], "failed");
+  EXPECT_EQ(status_in(run.path())["message"], "rank 1 has died");
 }
 
 // Its name may be that of another run by then.
