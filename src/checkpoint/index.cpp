@@ -183,7 +183,7 @@ Index parse_index(std::string_view text, const std::string& where) {
   if (const std::uint64_t version = json.at("schema_version"); version > schema_version)
     core::fail_usage({.what = fmt::format("'{}' has format version {}", where, version),
                       .expected = fmt::format("at most version {}", schema_version),
-                      .fix = "use a newer Lockstep"});
+                      .fix = std::string{newer_fix}});
   const std::array fields{core::JsonField{"content", any_content},
                           core::JsonField{"files", {.kind = core::JsonKind::list, .least = 1, .each = &file_rule}}};
   core::check_json(json, where, "", {.kind = core::JsonKind::object, .fields = fields}, damaged_fix);

@@ -30,6 +30,9 @@ struct Index {
   std::vector<FileRecord> files{};
 };
 
+/// How to go on with an index of a newer format.
+inline constexpr std::string_view newer_fix = "use a newer Lockstep";
+
 [[nodiscard]] std::string to_text(const FileRecord& file);
 /// Throws core::Error (usage) if the text is not from to_text().
 [[nodiscard]] FileRecord parse_file_record(std::string_view text);

@@ -131,6 +131,17 @@ TEST_F(Forged, WhatAnIndexCannotSayIsNamedByItsField) {
   }
 }
 
+TEST_F(Forged, AnIndexOfANewerFormatNeedsANewerLockstep) {
+  forge("/schema_version", 2);
+  const std::string says = "index.json' has format version 2";
+  expect_told(lockstep_on(words_of("ckpt verify r")), 2,
+              {says,
+               "fix: use a newer Lockstep; or resume from the newest that is whole: lockstep train RECIPE --resume "
+               "r/checkpoints/step-000000002 --run-dir NEW\n"});
+  expect_told(lockstep_on(words_of("ckpt verify r/checkpoints/step-000000004")), 2, {"\nfix: use a newer Lockstep\n"});
+  expect_refused(lockstep_on, {"ckpt cat r", {says, "fix: use a newer Lockstep"}});
+}
+
 // Within an epoch only the set and its order tell which ledger is right.
 TEST_F(Forged, ALedgerOfOtherSamplesIsNamedBeforeTheRunGoesOn) {
   const std::string toy = "train toy 3 --synthetic-samples 64 --resume part --run-dir s";

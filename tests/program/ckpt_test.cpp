@@ -8,6 +8,7 @@
 
 #include "support/lockstep_program.hpp"
 #include "support/text.hpp"
+#include "support/unreadable.hpp"
 #include "unit/io/temporary_folder.hpp"
 
 namespace lockstep::training {
@@ -98,6 +99,23 @@ TEST_F(Ckpt, TellsTheWholeFromTheDamagedAndTheDifferent) {
 
   made("prune b --keep 1");
   EXPECT_EQ(names_in("b/checkpoints"), std::vector<std::string>{"step-000000002"});
+}
+
+TEST_F(Ckpt, AsksForWhatMayNotBeRead) {
+  trained("--epochs 2 --run-dir r");
+  const std::string newest = "r/checkpoints/step-000000004", older = "r/checkpoints/step-000000002";
+  const std::string fix = "fix: make readable what could not be read, and verify again";
+  for (const std::string name : {"/DONE", "/index.json", "/rank-00000.h5", ""}) {
+    const support::Unreadable closed{newest + name};
+    for (const int n_ranks : {1, 2})
+      expect_told(lockstep_on({"ckpt", "verify", "r"}, n_ranks), 3,
+                  {newest + name + "': Permission denied", older + " is whole",
+                   fix + "; or resume from the newest that is whole: lockstep train RECIPE --resume " + older +
+                       " --run-dir NEW\n"});
+    expect_told(ckpt("ls r"), 3, {newest + name + "': Permission denied", " complete"});
+  }
+  const support::Unreadable one{newest + "/DONE"}, other{older + "/DONE"};
+  expect_told(ckpt("verify r"), 3, {fix + "\n"});
 }
 
 // The one with the best evaluation stays, and of every second epoch, whatever is kept of others.

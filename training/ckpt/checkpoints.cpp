@@ -1,13 +1,36 @@
 #include "training/ckpt/checkpoints.hpp"
 
+#include <fcntl.h>
+
+#include <cerrno>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "checkpoint/folder.hpp"
+#include "core/descriptor.hpp"
 
 namespace lockstep::training::ckpt {
+namespace {
+
+bool may_not_be_read(const std::string& path) {
+  const core::Descriptor opened{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)};
+  return !opened && (errno == EACCES || errno == EPERM);
+}
+
+}  // namespace
 
 std::vector<std::string> require_checkpoints(const std::string& folder) {
   return checkpoint::require_checkpoints(folder, "FOLDER");
+}
+
+core::ExitCode code_of(const core::Error& error, const std::string& path) {
+  if (may_not_be_read(path + "/.")) return core::ExitCode::system;  // or not be searched
+  if (error.code() != core::ExitCode::usage) return error.code();
+  std::error_code reason;
+  for (std::filesystem::directory_iterator one{path, reason}, end; !reason && one != end; one.increment(reason))
+    if (may_not_be_read(one->path())) return core::ExitCode::system;
+  return error.code();
 }
 
 Place place_of(const checkpoint::Checkpoint& one) {

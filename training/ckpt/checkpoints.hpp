@@ -16,6 +16,10 @@ namespace lockstep::training::ckpt {
 /// The newest first. Throws core::Error (usage) if there is none.
 [[nodiscard]] std::vector<std::string> require_checkpoints(const std::string& folder);
 
+/// The exit code for `error`, which is about the checkpoint `path`: ExitCode::system if this user may not read it, or
+/// one of its files, because then its content is unknown.
+[[nodiscard]] core::ExitCode code_of(const core::Error& error, const std::string& path);
+
 /// "epoch 2, step 21"; epochs count from 1.
 struct Place {
   std::uint64_t epoch = 0;

@@ -37,7 +37,7 @@ std::optional<Row> row_of(const core::Table& table, const std::string& path) {
   } catch (const core::Error& error) {
     if (checkpoint::is_gone(path)) return std::nullopt;
     if (error.code() == core::ExitCode::system) throw;
-    return Row{table.row({name, "-", "-", "-", "-", "-", error.problem().what}), error.code()};
+    return Row{table.row({name, "-", "-", "-", "-", "-", error.problem().what}), code_of(error, path)};
   }
 }
 

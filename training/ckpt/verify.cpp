@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "checkpoint/index.hpp"
 #include "core/print.hpp"
 #include "training/ckpt/checkpoints.hpp"
 #include "training/ckpt/verbs.hpp"
@@ -53,7 +54,10 @@ class Verification {
     if (complaint) {
       const bool is_gone = runtime::broadcast_value(world, world.rank() == 0 && checkpoint::is_gone(path));
       has_changed_ = has_changed_ || is_gone;
-      if (!is_gone) code_ = std::max(code_, complaint->code());
+      const auto code =
+          runtime::broadcast_value(world, world.rank() == 0 ? code_of(*complaint, path) : core::ExitCode::ok);
+      if (!is_gone) code_ = std::max(code_, code);
+      is_newer_ = is_newer_ || complaint->problem().fix == checkpoint::newer_fix;
       line = complaint->problem().what + "\n";
     }
     return print(line);
@@ -65,11 +69,15 @@ class Verification {
   }
 
   [[nodiscard]] std::string fix() const {
-    if (code_ == core::ExitCode::system) return "fix: make readable what could not be read, and verify again\n";
+    const std::string first = code_ == core::ExitCode::system ? "make readable what could not be read, and verify again"
+                              : is_newer_                     ? std::string{checkpoint::newer_fix}
+                                                              : "";
     if (!newest_whole_.empty())
       return fmt::format(
-          "fix: resume from the newest that is whole: lockstep train RECIPE --resume {} --run-dir NEW{}\n",
-          newest_whole_, code_ == core::ExitCode::failed ? "; in the run's own folder: --resume auto" : "");
+          "fix: {}resume from the newest that is whole: lockstep train RECIPE --resume {} --run-dir NEW{}\n",
+          first.empty() ? "" : first + "; or ", newest_whole_,
+          code_ == core::ExitCode::failed ? "; in the run's own folder: --resume auto" : "");
+    if (!first.empty()) return fmt::format("fix: {}\n", first);
     if (seen_.contains(folder_))
       return fmt::format("fix: copy it again; to find another: lockstep ckpt verify {}\n",
                          (std::filesystem::path{folder_} / "..").lexically_normal().string());
@@ -83,6 +91,7 @@ class Verification {
   bool has_changed_ = false, has_whole_ = false;  ///< in this list
   std::string newest_whole_{};                    ///< of all lists: a later one has only what is newer
   core::ExitCode code_ = core::ExitCode::ok;
+  bool is_newer_ = false;  ///< one is of a newer Lockstep
 };
 
 }  // namespace

@@ -1,45 +1,12 @@
 #include "data/importers/image_folder.hpp"
 
-#include <linux/capability.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <array>
-
+#include "support/unreadable.hpp"
 #include "unit/data/importers/fixture.hpp"
 
 namespace lockstep::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Takes from this thread, or gives back, the power of root over files of any mode.
-void rule_over_files(bool does) {
-  constexpr std::uint32_t powers = 1U << CAP_DAC_OVERRIDE | 1U << CAP_DAC_READ_SEARCH;
-  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
-  std::array<__user_cap_data_struct, 2> data{};
-  ASSERT_EQ(syscall(SYS_capget, &header, data.data()), 0);
-  data[0].effective = does ? data[0].effective | (powers & data[0].permitted) : data[0].effective & ~powers;
-  ASSERT_EQ(syscall(SYS_capset, &header, data.data()), 0);
-}
-
-/// While it lives, the folder cannot be listed, not even by root.
-class Unreadable {
- public:
-  explicit Unreadable(std::string path) : path_{std::move(path)} {
-    fs::permissions(path_, fs::perms::none);
-    rule_over_files(false);
-  }
-  ~Unreadable() {
-    rule_over_files(true);
-    fs::permissions(path_, fs::perms::owner_all);
-  }
-  Unreadable(const Unreadable&) = delete;
-  Unreadable& operator=(const Unreadable&) = delete;
-
- private:
-  std::string path_;
-};
 
 class ImageFolderScan : public ImporterTest {
  protected:
@@ -52,18 +19,18 @@ class ImageFolderScan : public ImporterTest {
 
 TEST_F(ImageFolderScan, AFolderThatCannotBeListedIsRefused) {
   for (const char* name : {"", "train", "val", "test", "train/a", "test/a"}) {
-    const Unreadable locked{path(name)};
+    const support::Unreadable locked{path(name)};
     expect_usage([&] { static_cast<void>(scan()); }, {"cannot list the folder", name, "chmod u+rx"});
   }
   fs::remove_all(path("val"));
-  const Unreadable locked{path("test")};
+  const support::Unreadable locked{path("test")};
   expect_usage([&] { static_cast<void>(scan()); }, {"cannot list the folder", "/test", "chmod u+rx"});
 }
 
 TEST_F(ImageFolderScan, AFolderBesideTheImagesThatCannotBeListedIsNamed) {
   EXPECT_EQ(scan().ignored.n, 2U);
   EXPECT_EQ(scan().unreadable.n, 0U);
-  const Unreadable locked{path("other/deep")};
+  const support::Unreadable locked{path("other/deep")};
   EXPECT_EQ(scan().ignored.n, 1U);
   EXPECT_EQ(scan().unreadable.n, 1U);
   EXPECT_EQ(scan().unreadable.first, "other/deep");
@@ -105,7 +72,7 @@ TEST_F(ImageFolderScan, HiddenFilesAndFoldersAreCounted) {
   EXPECT_EQ(found.hidden_images.first, "other/.b.webp");
   EXPECT_EQ(found.ignored.n, 2U);
   EXPECT_EQ(found.splits.at(0).size(), 1U);
-  const Unreadable locked{path("train/a/.ipynb_checkpoints")};
+  const support::Unreadable locked{path("train/a/.ipynb_checkpoints")};
   EXPECT_EQ(scan().hidden.n, 7U);
   EXPECT_EQ(scan().hidden_images.n, 1U);
   EXPECT_EQ(scan().unreadable.first, "train/a/.ipynb_checkpoints");
