@@ -195,6 +195,12 @@ TEST_F(Lint, ShowsWhatShellCheckFinds) {
   EXPECT_EQ(lint("generic/job.sh").out, clean + "\n");
   expect_told(lint_with_shellcheck("generic/job.sh --json -"), 1, {"\"shellcheck\": \"ran\"", "a (ShellCheck SC2164)"});
   expect_told(lint("generic/job.sh --json -"), 0, {"\"shellcheck\": \"off\""});
+  write_program("timeout", "printf a >> asked\nexit 124\n");  // as if ShellCheck did not end
+  EXPECT_EQ(lint_with_shellcheck("generic/job.sh generic/job.sh generic/job.sh").out,
+            "3 scripts checked for generic: 0 errors, 0 warnings, 0 notes; ShellCheck gave no answer in 10 s\n");
+  EXPECT_EQ(support::files_here()["./asked"], "a") << "once for all scripts";
+  expect_told(lint_with_shellcheck("generic/job.sh generic/job.sh --json -"), 0,
+              {"\"shellcheck\": \"late\"", "\"shellcheck\": \"off\""});
 }
 
 TEST_F(Lint, SaysThatThereIsNoShellCheck) {

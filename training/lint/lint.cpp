@@ -108,7 +108,7 @@ site::Finding of_no_site(const std::vector<site::Site>& sites) {
       .line = 1};
 }
 
-Judged judge(const std::string& path, const Request& request, const std::vector<site::Site>& sites) {
+Judged judge(const std::string& path, Request& request, const std::vector<site::Site>& sites) {
   const std::string text = read_script(path);
   const site::JobScript script = site::read_job_script(text);
   std::error_code reason;
@@ -136,6 +136,7 @@ Judged judge(const std::string& path, const Request& request, const std::vector<
   ShellCheck said;
   if (!request.without_shellcheck && is_for_bash(text))
     said = ask_shellcheck(path, findings, broken || script.dos_line != 0);
+  request.without_shellcheck |= said.state == "late";  // it would be so again
   for (const site::Finding& finding : said.findings) insert(finding);
   if (known.empty()) findings.insert(findings.begin(), of_no_site(sites));
   return {path, name, std::move(findings), said.state};
@@ -170,7 +171,8 @@ std::string describe(const std::vector<Judged>& all) {
   for (const Judged& one : all) sites.insert(one.site);
   const long n_missing = std::ranges::count(all, "missing", &Judged::shellcheck);
   const long n_failed = std::ranges::count(all, "failed", &Judged::shellcheck);
-  const std::string failed = n_failed == 0 ? "" : "; ShellCheck failed on " + site::counted(n_failed, "script");
+  std::string failed = n_failed == 0 ? "" : "; ShellCheck failed on " + site::counted(n_failed, "script");
+  if (std::ranges::count(all, "late", &Judged::shellcheck) > 0) failed += "; ShellCheck gave no answer in 10 s";
   return text + fmt::format("{} checked for {}: {}, {}, {}{}{}\n",
                             site::counted(static_cast<long>(all.size()), "script"),
                             core::printable(fmt::format("{}", fmt::join(sites, ", "))),
@@ -211,7 +213,7 @@ void tell(const std::vector<Judged>& all, const std::string& json) {
   core::write_whole(json, std::as_bytes(std::span{text}));
 }
 
-core::ExitCode lint(const Request& request) {
+core::ExitCode lint(Request request) {
   if (!request.json.empty() && request.json != "-") core::check_writable(request.json, "--json");
   const std::string file = find_site_file();
   const std::vector<site::Site> sites = read_sites(io::read_text(file, most_text), file);

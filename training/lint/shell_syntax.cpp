@@ -101,21 +101,21 @@ std::optional<site::Finding> find_syntax_error(const std::string& path, std::str
 
 ShellCheck ask_shellcheck(const std::string& path, const std::vector<site::Finding>& own, bool is_unreadable) {
   // Prints nothing where there is no ShellCheck, which ends with 0 or 1 if it has read the script; in 1 GiB.
-  const auto output =
-      runtime::output_of({"env", "LC_ALL=C.UTF-8", "sh", "-c",
-                          "command -v shellcheck >/dev/null || exit 0; ulimit -v 1048576; "
-                          "shellcheck -f gcc -s bash -S warning -e $2 -- \"$1\"; [ $? -le 1 ] && echo end",
-                          "sh", path, left_out_codes},
-                         time_for_answer);
+  const auto output = runtime::output_of({"env", "LC_ALL=C.UTF-8", "sh", "-c",
+                                          "command -v shellcheck >/dev/null || exit 0; ulimit -v 1048576; "
+                                          "timeout -k 1 10 shellcheck -f gcc -s bash -S warning -e $2 -- \"$1\"; "
+                                          "case $? in 0 | 1) echo ran ;; 124) echo late ;; *) exit 2 ;; esac",
+                                          "sh", path, left_out_codes},
+                                         {2 * time_for_answer.value});
   if (!output) return {.state = "failed"};
   if (output->empty()) return {.state = "missing"};
   const auto is_told = [&own](int line) {
     return std::ranges::any_of(
         own, [line](const site::Finding& one) { return one.line == line && one.severity != site::Severity::note; });
   };
-  ShellCheck said{.state = "ran"};
+  ShellCheck said;
   for (const std::string_view line : site::split(*output, '\n')) {
-    if (line == "end") return said;
+    if (line == "ran" || line == "late") return {std::string{line}, std::move(said.findings)};
     auto finding = read_remark(line, path);
     if (!finding) break;
     const std::string_view code = line.substr(line.rfind('[') + 1);

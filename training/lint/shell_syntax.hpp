@@ -21,7 +21,7 @@ namespace lockstep::training::lint {
                                                              const site::JobScript& script);
 
 struct ShellCheck {
-  std::string state = "off";              ///< "ran", "missing" or "failed"; "off": nobody asked it
+  std::string state = "off";              ///< "ran", "late" (ended after 10 s), "missing", "failed"; "off": not asked
   std::vector<site::Finding> findings{};  ///< its errors, and its warnings as notes
 };
 
