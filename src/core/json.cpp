@@ -40,6 +40,7 @@ struct Checker {
 std::string range_text(const JsonRule& rule, std::string_view before, std::string_view unit) {
   constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   if (rule.least == 0 && rule.most == most) return "";
+  if ((rule.most == most ? rule.least : rule.most) == 1 && unit.ends_with('s')) unit.remove_suffix(1);
   if (rule.most == most) return fmt::format(" of at least {}{}", rule.least, unit);
   if (rule.least == rule.most) return fmt::format(" of {}{}", rule.least, unit);
   if (rule.least == 0) return fmt::format(" of at most {}{}", rule.most, unit);

@@ -183,10 +183,10 @@ constexpr FormRow form_rows[]{
 std::string expected_of(Form form, std::string_view words, std::string_view value) {
   const FormRow* const row = find_by(form_rows, form, &FormRow::form);
   if (row->fits(words, value)) return "";
-  const bool has_words = row->expected.ends_with(' ');
-  const std::string odd = form == Form::pieces ? fmt::format("not '{}' there: ", *odd_piece(words, value)) : "";
-  return fmt::format("{}{}{}", odd, row->expected,
-                     has_words ? fmt::format("{}", fmt::join(split_words(words), ", ")) : "");
+  const std::string list = row->expected.ends_with(' ') ? fmt::format("{}", fmt::join(split_words(words), ", ")) : "";
+  const auto part = form == Form::pieces ? odd_piece(words, value) : std::nullopt;
+  const std::string odd = !part ? "" : part->empty() ? "no empty part: " : fmt::format("not '{}' there: ", *part);
+  return fmt::format("{}{}{}", odd, row->expected, list);
 }
 
 std::optional<Form> form_named(std::string_view name) {

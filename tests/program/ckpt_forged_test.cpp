@@ -142,6 +142,11 @@ TEST_F(Forged, AnIndexOfANewerFormatNeedsANewerLockstep) {
   expect_refused(lockstep_on, {"ckpt cat r", {says, "fix: use a newer Lockstep"}});
 }
 
+TEST_F(Forged, WhatIsExpectedIsCounted) {
+  forge("/files", Json::array());
+  expect_refused(lockstep_on, {"ckpt cat r", {"expected: a list of at least 1 item\n"}});
+}
+
 // Within an epoch only the set and its order tell which ledger is right.
 TEST_F(Forged, ALedgerOfOtherSamplesIsNamedBeforeTheRunGoesOn) {
   const std::string toy = "train toy 3 --synthetic-samples 64 --resume part --run-dir s";

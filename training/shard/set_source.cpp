@@ -25,7 +25,9 @@ std::optional<std::string> find_class_difference(const std::vector<std::string>&
       return fmt::format("class {} is '{}', but '{}' in {}", i, first[i], second[i], second_name);
   }
   if (first.size() == second.size()) return std::nullopt;
-  return fmt::format("there are {} classes, but {} in {}", first.size(), second.size(), second_name);
+  return fmt::format("there {}, but {} in {}",
+                     first.size() == 1 ? "is 1 class" : fmt::format("are {} classes", first.size()), second.size(),
+                     second_name);
 }
 
 data::ExtraFile read_extra(const std::string& folder, const data::ExtraEntry& entry) {

@@ -194,7 +194,7 @@ void check_names(const Manifest& manifest) {
 Manifest parse_body(std::string_view body) {
   Lines lines = sort_lines(body);
   lines.skeleton += "  \"digest\": \"\"\n}\n";
-  const Json root = core::parse_json<Json>(lines.skeleton, "it", skeleton_document);
+  const Json root = core::parse_json<Json>(lines.skeleton, std::string{manifest_name}, skeleton_document);
   Manifest manifest{.spec = set_spec(root), .chunk_samples = number(root, "chunk_samples")};
   const auto filter = io::find_filter(root.at("filter").get<std::string>());
   check(filter.has_value(), "unknown filter");

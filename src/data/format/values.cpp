@@ -144,6 +144,7 @@ std::optional<BadLabel> find_bad_label(const SetSpec& spec, std::span<const std:
 }
 
 std::string expected_labels(const SetSpec& spec) {
+  if (spec.classes.size() == 1) return "0, as there is 1 class";
   return fmt::format("0 to {}, as there are {} classes", spec.classes.size() - 1, spec.classes.size());
 }
 

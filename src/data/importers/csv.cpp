@@ -258,8 +258,9 @@ class CsvParser {
     for (std::size_t i = 0; i < seen_.size(); ++i) {
       const std::size_t column = columns_.x[i];
       if (is_index(column, seen_[i])) {
-        remarks.push_back(left_out(fmt::format("{}: it numbers the {} rows from {:.0f} on; --x-columns '{}' keeps it",
-                                               shown(column), n_rows_, *seen_[i].first, all_of_x())));
+        remarks.push_back(
+            left_out(fmt::format("{}: it numbers the {} row{} from {:.0f} on; --x-columns '{}' keeps it", shown(column),
+                                 n_rows_, n_rows_ == 1 ? "" : "s", *seen_[i].first, all_of_x())));
         continue;
       }
       kept.push_back(i);

@@ -110,7 +110,7 @@ TEST(ScriptRules, ResourcesOfPbs) {
                    {"#PBS -l select=1:ncpus=4 -l place=group=rack:excl\n", 1, error, "not 'excl' there"},
                    {"#PBS -l select=1:ncpus=4 -l place=pack:group=\n", 1, error, "group=RESOURCE"},
                    {"#PBS -l select=1:ncpus=4 -l place=pack:exclusive\n", 1, error, "excl/shared/exclhost"},
-                   {"#PBS -l select=1:ncpus=4 -l place=scatter:\n", 1, error, "not '' there"},
+                   {"#PBS -l select=1:ncpus=4 -l place=scatter:\n", 1, error, "no empty part: in this order"},
                    {"#PBS -l place=scatter\n", 1, error, "without -l select"},
                    {"#PBS -l nodes=2:ppn=4 -l select=1:ncpus=4\n", 1, error, "older form"},
                    {"#PBS -l waltime=10\n", 1, warning, "did you mean walltime?"},

@@ -88,6 +88,8 @@ TEST(Values, FindsLabelsWithoutAClass) {
   spec.y.shape = {2};
   EXPECT_EQ(find_bad_label(spec, bytes_of(std::vector<std::int16_t>{0, 1, 1, 9}))->sample, 1);
   EXPECT_EQ(expected_labels(spec), "0 to 2, as there are 3 classes");
+  spec.classes = {"a"};
+  EXPECT_EQ(expected_labels(spec), "0, as there is 1 class");
   spec.classes.clear();
   EXPECT_FALSE(find_bad_label(spec, bytes_of(std::vector<std::int16_t>{99})));
 }

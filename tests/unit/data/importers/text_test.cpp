@@ -274,6 +274,7 @@ TEST_F(CsvTest, LeavesOutRowNumbersWithoutAName) {
     expect_random_access(*source);
     EXPECT_TRUE(says(*source, Remark::Kind::left_out, c.says)) << c.text;
   }
+  EXPECT_TRUE(says(*open(",a,label\n0,5,0\n"), Remark::Kind::left_out, "it numbers the 1 row from 0 on"));
   const std::string indexed = ",a,label\n0,5,0\n1,7,1\n";
   EXPECT_EQ(values<float>(read_split(*open(indexed, {.x_columns = "0-1"})).x), (Floats{0, 5, 1, 7}));
   EXPECT_EQ(remarks_on_values(*open(indexed, {.x_columns = "0-1"})).size(), 2U)

@@ -33,6 +33,8 @@ TEST(SetSource, TheFirstDifferenceIsNamed) {
   other = spec();
   other.classes.emplace_back("cow");
   expect_difference(other, "there are 2 classes, but 3 in b");
+  other.classes = {"cat"};
+  EXPECT_EQ(find_difference(other, spec(), "b").value_or(""), "there is 1 class, but 2 in b");
 }
 
 }  // namespace
