@@ -88,8 +88,8 @@ std::string read_state(const io::Folder& folder) {
   return read_document(folder, status_name, status_document).at("state");
 }
 
-/// By a guard, a watchdog or another rank, while this process continues for a moment. They know the cause; that this
-/// process stops or fails is a consequence.
+/// By a guard, a watchdog or another rank, while this process continues for a moment. They know the cause; a signal
+/// that stops this process may be a consequence.
 bool was_ended_by_others(const io::Folder& folder) noexcept try {
   return read_state(folder) != name(RunStatus::running);
 } catch (const std::exception&) {
@@ -359,7 +359,8 @@ void RunDirectory::replace_status() {
   since_status_.restart();
   complaint_ = core::complaint_of([&] { require_place(); });
   if (complaint_) return;
-  if (status_.state != RunStatus::finished && was_ended_by_others(*folder_)) return;
+  const bool is_no_cause = status_.state == RunStatus::running || status_.state == RunStatus::stopped;
+  if (is_no_cause && was_ended_by_others(*folder_)) return;
   complaint_ = core::complaint_of([&] { put_status(*folder_, to_document(status_, time_text())); });
   if (!complaint_) return;
   core::Problem problem = complaint_->problem();

@@ -91,7 +91,7 @@ class RunDirectory final : public Observer {
   [[nodiscard]] bool is_place_lost() const noexcept { return is_place_lost_; }
   /// The error to report at the end if the status is wrong; nothing if it is right.
   [[nodiscard]] const std::optional<core::Error>& complaint() const noexcept { return complaint_; }
-  /// Ends the run without a final line in its log. A finished run, or one that others have ended, stays unchanged.
+  /// Ends the run without a final line in its log. A finished run stays unchanged.
   void fail(const Position& at, const std::string& reason);
 
  private:

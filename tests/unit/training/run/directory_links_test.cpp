@@ -55,16 +55,6 @@ TEST(RunDirectory, OthersMayTellThatARunHasFailed) {
   EXPECT_EQ(get(folder / "status.json"), "{");
 }
 
-TEST(RunDirectory, KeepsTheCauseOthersHaveToldWhenItFailsToo) {
-  const TemporaryFolder folder;
-  RunDirectory run{folder / "r", "toy"};
-  run.start(example_info());
-  mark_failed(io::Folder{run.path()}, "rank 1 has died");
-  run.fail(example_position(), "rank 0: MPI failed");
-  EXPECT_EQ(status_in(run.path())["state"], "failed");
-  EXPECT_EQ(status_in(run.path())["message"], "rank 1 has died");
-}
-
 // Its name may be that of another run by then.
 TEST(RunDirectory, OthersTellOfTheirRunThoughItsFolderWasMoved) {
   const TemporaryFolder folder;
