@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "checkpoint/folder.hpp"
 #include "core/print.hpp"
 #include "training/ckpt/checkpoints.hpp"
 #include "training/ckpt/verbs.hpp"
@@ -36,6 +37,7 @@ class Verification {
  private:
   /// On rank 0.
   void list() {
+    if (seen_.empty()) checkpoint::tell_links(checkpoint::folder_meant(folder_));
     paths_ = require_checkpoints(folder_);
     std::erase_if(paths_, [&](const std::string& path) { return !seen_.insert(path).second; });
   }
@@ -93,9 +95,9 @@ std::string verify_help() {
 
 Reads every file once and compares its digest with the one in the index, and the index's digest with its mark. Exit
 code 0: all are whole; 1: one is damaged or incomplete, with a line for each; 2: an index has content that Lockstep
-never writes, such as the path of a file, or a file is a link or not a regular file; 3: one could not be read. The last
-line then says how to go on, for example from the newest whole one. Checkpoints that a run removes meanwhile are
-ignored.
+never writes, such as the path of a file, a file is a link or not a regular file, or a folder has the name of another
+step; 3: one could not be read. The last line then says how to go on, for example from the newest whole one. Checkpoints
+that a run removes meanwhile are ignored; so are symbolic links called step-N, with a message for each.
 
 )";
 }
