@@ -302,6 +302,7 @@ void RunDirectory::saved(const SaveRecord& record) {
   append(to_line(record));
   status_.checkpoint = record.path;
   if (record.at.step > status_.at.step) status_.at = record.at;
+  static_cast<void>(has_own_checkpoints());  // which the first one has made
   replace_status();
 }
 
@@ -349,15 +350,37 @@ void RunDirectory::append(const std::string& line) {
   has_warned_ = true;
 }
 
-void RunDirectory::require_place() {
+void RunDirectory::require_lock() {
   is_place_lost_ = is_place_lost_ || !is_in_place(lock_);
   if (is_place_lost_) fail_for_lost_place(path_);
 }
 
+void RunDirectory::require_place() {
+  require_lock();
+  if (!has_own_checkpoints()) fail_for_other_checkpoints(file("checkpoints"));
+}
+
+// A user may have put a link there before the run, but the run itself makes none. If the folder is removed, the run
+// makes it again.
+bool RunDirectory::has_own_checkpoints() {
+  const std::string path = file("checkpoints");
+  std::error_code error;
+  const bool is_there = fs::is_directory(path, error);
+  if (is_there && checkpoints_) return checkpoints_->is_in_place();
+  checkpoints_.reset();
+  if (is_started_ && fs::is_symlink(fs::symlink_status(path, error))) return false;
+  if (is_there) static_cast<void>(core::complaint_of([&] { checkpoints_.emplace(path); }));
+  return true;
+}
+
 void RunDirectory::replace_status() {
   since_status_.restart();
-  complaint_ = core::complaint_of([&] { require_place(); });
-  if (complaint_) return;
+  complaint_ = core::complaint_of([&] { require_lock(); });
+  if (complaint_) {
+    if (status_.state != RunStatus::running && !is_of_another(lock_, folder_->descriptor()))
+      mark_failed(*folder_, complaint_->problem().what);
+    return;
+  }
   if (status_.state == RunStatus::running && was_ended_by_others(*folder_)) return;
   complaint_ = core::complaint_of([&] { put_status(*folder_, to_document(status_, time_text())); });
   if (!complaint_) return;
