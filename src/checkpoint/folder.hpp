@@ -89,9 +89,10 @@ std::vector<std::string> set_aside_newer(const std::string& folder, std::uint64_
 void remove_checkpoint(const std::string& path);
 
 /// Removes checkpoints that are older than `newest`, a whole one. Keeps n_kept - 1 that are marked as done, those with
-/// another name, and the newest one of at most `n_sound_steps` steps. Warns if it fails. Leaves alone, with one warning,
-/// what has the name of another step, what foreign_reason() forbids, and everything if the folder is a link: `told` has
-/// what was already reported. Newer checkpoints, from which a run did not resume, stay until the run replaces them.
+/// another name, and the newest one of at most `n_sound_steps` steps. Warns if it fails. Leaves alone, with one
+/// warning, what has the name of another step, what foreign_reason() forbids, and everything if the folder is a link:
+/// `told` has what was already reported. Newer checkpoints, from which a run did not resume, stay until the run
+/// replaces them.
 void remove_older(const std::string& newest, std::size_t n_kept, std::uint64_t n_sound_steps,
                   std::set<std::string>& told) noexcept;
 

@@ -80,8 +80,8 @@ class Checkpoint {
 /// Returns the paths of checkpoints, on rank 0 only.
 using ListPaths = std::function<std::vector<std::string>()>;
 
-/// Collective: returns the first whole checkpoint of `list` that has its own name; nothing if there is none. Warns about
-/// those before it. If a run has removed one meanwhile, calls `list` again.
+/// Collective: returns the first whole checkpoint of `list` that has its own name; nothing if there is none. Warns
+/// about those before it. If a run has removed one meanwhile, calls `list` again.
 [[nodiscard]] std::optional<Checkpoint> open_first_whole(const runtime::Communicator& world, const ListPaths& list);
 
 /// Collective: opens the checkpoint `path` (on rank 0), or the newest whole one if `path` is a run. Throws core::Error,
