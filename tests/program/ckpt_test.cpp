@@ -152,7 +152,8 @@ TEST_F(Ckpt, TheNameOfAnotherStepIsNotBelieved) {
   const std::string why = "the folder of step 4 is called step-000000999, not step-000000004";
   const std::string says = "checkpoint '" + wrong + "' has the name of another step: " + why;
   for (const int n_ranks : {1, 2})
-    expect_told(lockstep_on({"ckpt", "verify", "r"}, n_ranks), 2, {says, folder + "step-000000012 is whole"});
+    expect_told(lockstep_on({"ckpt", "verify", "r"}, n_ranks), 2,
+                {says + "\n", folder + "step-000000012 is whole", "fix: rename '" + wrong + "', or move it away"});
   expect_told(ckpt("ls r"), 2, {says, "complete"});
   for (const std::string line : {"ckpt prune r --keep 1", "ckpt prune r --keep 9"})
     expect_refused(lockstep_on, {line, {says, "fix: rename it, or move it away"}});

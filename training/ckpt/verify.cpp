@@ -56,6 +56,7 @@ class Verification {
       const bool is_gone = runtime::broadcast_value(world, world.rank() == 0 && checkpoint::is_gone(path));
       has_changed_ = has_changed_ || is_gone;
       if (!is_gone) code_ = std::max(code_, complaint->code());
+      if (world.rank() == 0 && !checkpoint::misnamed_reason(path).empty()) misnamed_ = path;
       line = complaint->problem().what + "\n";
     }
     return print(line);
@@ -68,6 +69,7 @@ class Verification {
 
   [[nodiscard]] std::string fix() const {
     if (code_ == core::ExitCode::system) return "fix: make readable what could not be read, and verify again\n";
+    if (!misnamed_.empty()) return fmt::format("fix: rename '{}', or move it away; and verify again\n", misnamed_);
     if (!newest_whole_.empty())
       return fmt::format(
           "fix: resume from the newest that is whole: lockstep train RECIPE --resume {} --run-dir NEW{}\n",
@@ -84,6 +86,7 @@ class Verification {
   std::set<std::string> seen_{};                  ///< likewise
   bool has_changed_ = false, has_whole_ = false;  ///< in this list
   std::string newest_whole_{};                    ///< of all lists: a later one has only what is newer
+  std::string misnamed_{};                        ///< on rank 0: one with the name of another step
   core::ExitCode code_ = core::ExitCode::ok;
 };
 
