@@ -8,12 +8,15 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "checkpoint/index.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/pending.hpp"
 #include "core/temporary.hpp"
+#include "io/folder.hpp"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -32,6 +35,12 @@ bool is_name(std::string_view name) {
 bool is_newer(const std::string& a, const std::string& b) {
   const std::string first = fs::path{a}.filename().string(), second = fs::path{b}.filename().string();
   return first.size() != second.size() ? first.size() > second.size() : first > second;
+}
+
+/// "b" of "a/b" and of "a/b/".
+fs::path without_slash(const std::string& path) {
+  const fs::path all{path};
+  return all.has_filename() ? all : all.parent_path();
 }
 
 bool is_done(const std::string& path) {
@@ -71,11 +80,14 @@ bool is_checkpoint(const std::string& path) {
   return fs::is_regular_file(fs::path{path} / index_name, error) || is_done(path);
 }
 
-std::vector<std::string> list_checkpoints(const std::string& folder) try {
+namespace {
+
+std::vector<std::string> list_named(const std::string& folder, bool are_links) try {
   std::vector<std::string> paths;
   if (!fs::is_directory(folder)) return paths;
   for (const fs::directory_entry& entry : fs::directory_iterator{folder})
-    if (is_name(entry.path().filename().string()) && entry.is_directory()) paths.push_back(entry.path().string());
+    if (is_name(entry.path().filename().string()) && entry.is_directory() && entry.is_symlink() == are_links)
+      paths.push_back(entry.path().string());
   std::ranges::sort(paths, is_newer);
   return paths;
 } catch (const fs::filesystem_error& error) {
@@ -84,13 +96,65 @@ std::vector<std::string> list_checkpoints(const std::string& folder) try {
                      .fix = "make it readable"}};
 }
 
+}  // namespace
+
+std::vector<std::string> list_checkpoints(const std::string& folder) { return list_named(folder, false); }
+
+std::vector<std::string> list_links(const std::string& folder) { return list_named(folder, true); }
+
+void tell_links(const std::string& folder, const std::string& newest) {
+  for (const std::string& path : list_links(folder))
+    if (is_newer(path, newest)) core::log_warning(left_alone_text(path, foreign_reason(path)));
+}
+
+std::string misnamed_reason(const std::string& path, const std::string& content) {
+  const std::string name = without_slash(path).filename().string();
+  const nlohmann::json json = nlohmann::json::parse(content);
+  if (!is_name(name) || !json.contains("state")) return "";
+  const std::uint64_t n_steps = json.at("state").at("step");
+  if (name == name_of(n_steps)) return "";
+  return fmt::format("the folder of step {} is called {}, not {}", n_steps, name, name_of(n_steps));
+}
+
+std::string misnamed_reason(const std::string& path) {
+  std::string reason;
+  const auto unreadable = core::complaint_of([&] {
+    const std::string text = io::read_text(io::Folder{path}.open(std::string{index_name}));
+    reason = misnamed_reason(path, parse_index(text, path).content);
+  });
+  return unreadable ? "" : reason;
+}
+
+void refuse_misnamed(const std::string& path, const std::string& reason) {
+  if (!reason.empty())
+    core::fail_usage({.what = fmt::format("checkpoint '{}' has the name of another step: {}", path, reason),
+                      .expected = "the name of its own step, by which checkpoints are ordered",
+                      .fix = "rename it, or move it away"});
+}
+
 std::string checkpoints_in(const std::string& run_dir) { return (fs::path{run_dir} / "checkpoints").string(); }
 
-std::vector<std::string> find_checkpoints(const std::string& path) {
+std::string folder_meant(const std::string& path) {
   std::error_code error;
-  if (fs::is_directory(checkpoints_in(path), error)) return list_checkpoints(checkpoints_in(path));
-  if (is_checkpoint(path)) return {path};
-  return list_checkpoints(path);
+  return fs::is_directory(checkpoints_in(path), error) ? checkpoints_in(path) : path;
+}
+
+bool is_link(const std::string& path) {
+  std::error_code error;
+  return fs::is_symlink(fs::symlink_status(without_slash(path), error));
+}
+
+std::string absence_of(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found) return ": there is no such folder";
+  return fs::is_regular_file(status) ? ": it is a file" : "";
+}
+
+std::vector<std::string> find_checkpoints(const std::string& path) {
+  const std::string folder = folder_meant(path);
+  if (folder == path && is_checkpoint(path)) return {path};
+  return list_checkpoints(folder);
 }
 
 std::vector<std::string> require_checkpoints(const std::string& path, std::string_view where) {
@@ -99,11 +163,14 @@ std::vector<std::string> require_checkpoints(const std::string& path, std::strin
   std::error_code error;
   const std::string weights = (fs::path{path} / "weights.h5").string();
   const bool has_weights = fs::is_regular_file(weights, error);
-  core::fail_usage({.what = fmt::format("there is no checkpoint in '{}'", path),
+  const std::string absence = absence_of(path);
+  core::fail_usage({.what = fmt::format("there is no checkpoint in '{}'{}", path, absence),
                     .where = std::string{where},
                     .expected = "a run's folder, or a checkpoint in its folder checkpoints",
-                    .fix = fmt::format("lockstep train --save-every N writes them{}",
-                                       has_weights ? fmt::format("; its weights are in '{}'", weights) : "")});
+                    .fix = absence.empty()
+                               ? fmt::format("lockstep train --save-every N writes them{}",
+                                             has_weights ? fmt::format("; its weights are in '{}'", weights) : "")
+                               : "check the name"});
 }
 
 std::vector<std::string> names_of(const std::string& path) {
@@ -151,7 +218,7 @@ void restore_replaced(const std::string& folder) {
       fs::rename(path, original, error);
       if (!error)
         core::log_info(fmt::format("'{}' has its name again: a killed run was about to replace it", original.string()));
-    } else {
+    } else if (!is_link(folder)) {
       remove_checkpoint(path.string());
       core::log_info(fmt::format("removed '{}', which a killed run had replaced", path.string()));
     }
@@ -225,12 +292,25 @@ void remove_checkpoint(const std::string& path) {
 
 void remove_older(const std::string& newest, std::size_t n_kept, std::uint64_t n_sound_steps,
                   std::set<std::string>& told) noexcept try {
+  const std::string folder = fs::path{newest}.parent_path().string();
+  const auto tell_once = [&](const std::string& path, const std::string& text) {
+    if (told.insert(path).second) core::log_warning(text);
+  };
+  if (is_link(folder))
+    return tell_once(
+        folder, fmt::format("no checkpoint in '{}' is removed: nothing is removed through a symbolic link", folder));
+  for (const std::string& path : list_links(folder))
+    if (is_newer(newest, path)) tell_once(path, left_alone_text(path, foreign_reason(path)));
   std::size_t n_done = 1;
   bool has_sound = !is_newer(newest, name_of(n_sound_steps));
-  for (const std::string& path : list_checkpoints(fs::path{newest}.parent_path().string())) {
+  for (const std::string& path : list_checkpoints(folder)) {
     if (!is_newer(newest, path)) continue;
     if (const std::string reason = foreign_reason(path); !reason.empty()) {
-      if (told.insert(path).second) core::log_warning(left_alone_text(path, reason));
+      tell_once(path, left_alone_text(path, reason));
+      continue;
+    }
+    if (const std::string reason = misnamed_reason(path); !reason.empty()) {
+      tell_once(path, fmt::format("'{}' is left alone: {}", path, reason));
       continue;
     }
     if (is_done(path) && !names_of(path).empty()) continue;

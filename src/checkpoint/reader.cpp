@@ -209,7 +209,11 @@ std::optional<Checkpoint> open_unless_gone(const runtime::Communicator& world, c
 }  // namespace
 
 Checkpoint open_checkpoint(const runtime::Communicator& world, const std::string& path) {
-  if (auto checkpoint = open_unless_gone(world, path)) return std::move(*checkpoint);
+  if (auto checkpoint = open_unless_gone(world, path)) {
+    const std::string reason = misnamed_reason(checkpoint->path(), checkpoint->content());
+    runtime::together(world, [&] { refuse_misnamed(checkpoint->path(), reason); });
+    return std::move(*checkpoint);
+  }
   throw gone_error(world.broadcast(path));
 }
 
@@ -226,8 +230,12 @@ std::optional<Checkpoint> open_first_whole(const runtime::Communicator& world, c
       const std::string path = world.rank() == 0 ? paths[i] : "";
       try {
         auto checkpoint = open_unless_gone(world, path);
-        if (checkpoint) return checkpoint;
-        has_changed = true;
+        const std::string misnamed =
+            world.broadcast(world.rank() == 0 && checkpoint ? misnamed_reason(path, checkpoint->content()) : "");
+        if (checkpoint && misnamed.empty()) return checkpoint;
+        has_changed = !checkpoint;
+        if (!misnamed.empty() && world.rank() == 0 && told.insert(path).second)
+          core::log_warning(fmt::format("checkpoint '{}' has the name of another step: {}; skipped", path, misnamed));
       } catch (const core::Error& error) {
         if (error.code() != core::ExitCode::failed) throw;
         if (world.rank() == 0 && told.insert(path).second)

@@ -74,14 +74,14 @@ class Checkpoint {
 [[nodiscard]] core::Error gone_error(const std::string& path);
 
 /// Collective: opens `path` (on rank 0); each rank verifies a part. Throws core::Error, the same on all ranks, if it is
-/// not whole.
+/// not whole, or (usage) has the name of another step.
 [[nodiscard]] Checkpoint open_checkpoint(const runtime::Communicator& world, const std::string& path);
 
 /// Returns the paths of checkpoints, on rank 0 only.
 using ListPaths = std::function<std::vector<std::string>()>;
 
-/// Collective: returns the first whole checkpoint of `list`; nothing if there is none. Warns about those before it. If
-/// a run has removed one meanwhile, calls `list` again.
+/// Collective: returns the first whole checkpoint of `list` that has its own name; nothing if there is none. Warns
+/// about those before it. If a run has removed one meanwhile, calls `list` again.
 [[nodiscard]] std::optional<Checkpoint> open_first_whole(const runtime::Communicator& world, const ListPaths& list);
 
 /// Collective: opens the checkpoint `path` (on rank 0), or the newest whole one if `path` is a run. Throws core::Error,

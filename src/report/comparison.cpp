@@ -186,6 +186,7 @@ std::vector<std::string> changes_between(std::span<const Results> before, std::s
     for (const Results& launch : side) {
       for (std::string& change : name_changes(launch, now.front())) add(std::move(change));
       if (!launch.is_complete) add(fmt::format("{} comes from a run that ended early", launch.name));
+      if (launch.n_wrong > 0) add(fmt::format("{} has wrong elements: {}", launch.name, launch.n_wrong));
     }
   return changes;
 }

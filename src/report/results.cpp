@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/dtype.hpp"
 #include "core/error.hpp"
 #include "core/json.hpp"
 
@@ -91,8 +92,15 @@ constexpr std::array row_fields{
     JsonField{"algorithm", core::json_text},  JsonField{"bytes", core::json_whole},
     JsonField{"time_us", time_list},          JsonField{"core_round_trip_ns", distance_list}};
 constexpr JsonRule row_rule{.kind = JsonKind::object, .fields = row_fields};
+// Of the table only what shows that a file is not what was measured. A vector has fewer than 2^48 elements.
+constexpr JsonRule vector_size{.kind = JsonKind::whole, .most = std::uint64_t{1} << 48};
+constexpr JsonRule wrong_elements{.kind = JsonKind::whole, .may_be_null = true};
+constexpr std::array total_fields{JsonField{"bytes", vector_size}, JsonField{"count", vector_size},
+                                  JsonField{"dtype", core::json_text}, JsonField{"wrong", wrong_elements}};
+constexpr JsonRule total_rule{.kind = JsonKind::object, .fields = total_fields};
 constexpr std::array result_fields{JsonField{"meta", {.kind = JsonKind::object, .fields = facts_fields}},
                                    JsonField{"complete", core::json_boolean},
+                                   JsonField{"results", {.kind = JsonKind::list, .each = &total_rule}},
                                    JsonField{"visits", {.kind = JsonKind::list, .each = &row_rule}, false}};
 constexpr JsonRule result_rule{.kind = JsonKind::object, .fields = result_fields};
 
@@ -165,6 +173,24 @@ Series read_series(const Parsed& row, const std::string& file, const std::string
   return series;
 }
 
+/// Returns the number of wrong elements.
+std::uint64_t check_table(const Parsed& rows, const std::string& file) {
+  std::uint64_t n_wrong = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Parsed& row = rows[i];
+    const auto dtype = core::find_dtype(row.at("dtype").get<std::string>());
+    const std::uint64_t n = row.at("count"), bytes = row.at("bytes");
+    if (!dtype)
+      core::refuse_field(file, fmt::format("results[{}].dtype", i), "is '" + row.at("dtype").get<std::string>() + "'",
+                         "an element type", again);
+    if (n * core::size_of(*dtype) != bytes)
+      core::refuse_field(file, fmt::format("results[{}].count", i), fmt::format("is {}", n),
+                         fmt::format("{} bytes of {}", bytes, core::name(*dtype)), again);
+    if (!row.at("wrong").is_null()) n_wrong += row.at("wrong").get<std::uint64_t>();
+  }
+  return n_wrong;
+}
+
 Parsed read_json(std::string_view text, const std::string& name) {
   Parsed json = core::parse_json<Parsed>(text, name, result_document);
   const Parsed &schema = json.at("schema"), &version = json.at("schema_version");
@@ -218,6 +244,7 @@ Results parse_results(std::string_view text, const std::string& name) {
   const Parsed json = read_json(text, name);
   Results results{.name = name, .facts = read_facts(json.at("meta")), .series = {}};
   results.is_complete = json.at("complete");
+  results.n_wrong = check_table(json.at("results"), name);
   if (!json.contains("visits")) return results;
   const Parsed& visits = json.at("visits");
   std::set<Subject> known;

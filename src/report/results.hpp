@@ -39,7 +39,8 @@ struct Results {
   std::string name;                                        ///< of the file
   std::vector<std::pair<std::string, std::string>> facts;  ///< of its meta: keys and values as text, in fixed order
   std::vector<Series> series;
-  bool is_complete = true;  ///< nothing ended it early
+  bool is_complete = true;    ///< nothing ended it early
+  std::uint64_t n_wrong = 0;  ///< elements, in all rows
 };
 
 /// `name` is for messages.

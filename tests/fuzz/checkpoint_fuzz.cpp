@@ -107,7 +107,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       input[0] == 'b' && end != std::string_view::npos ? input.substr(end + 1) : std::string_view{written()};
   replace_all(index, "@digest", io::digest_of(std::as_bytes(std::span{content})));
   replace_all(index, "@bytes", std::to_string(content.size()));
-  const std::string path = folder().path() + "/step-000000001";
+  const std::string path = folder().path() + "/checkpoint";
   fs::remove_all(path);
   fs::create_directories(path);
   write(path + "/index.json", index);

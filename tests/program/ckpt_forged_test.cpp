@@ -271,12 +271,10 @@ class LeftAlone : public support::InFolder {
   LeftAlone() {
     const std::string line = "train toy --synthetic-samples 128 --batch 32 --save-every 1 --keep 9 --epochs ";
     support::expect_done(lockstep_on, line + "1 --run-dir other");
-    fs::create_directories("r/checkpoints/step-000000001");
+    support::expect_done(lockstep_on, line + "3 --run-dir r");
+    fs::create_directory("r/checkpoints/step-000000001");
     write("r/checkpoints/step-000000001/thesis.txt", "years of work");
     fs::create_directory_symlink("../../other/checkpoints/step-000000004", "r/checkpoints/step-000000002");
-    support::expect_done(lockstep_on,
-                         "train toy --synthetic-samples 128 --batch 32 --save-every 1 --keep 9 --epochs 3 "
-                         "--run-dir r --resume auto --resume-anyway");
     before_ = others();
   }
 
@@ -318,6 +316,45 @@ TEST_F(LeftAlone, ByARunThatKeepsOne) {
       "step-000000002' is left alone, as it is not a checkpoint made by Lockstep: it is a symbolic link";
   EXPECT_NE(ended.err.find(words), std::string::npos) << ended.err;
   EXPECT_EQ(ended.err.find(words), ended.err.rfind(words)) << "told more than once: " << ended.err;
+  expect_there();
+}
+
+TEST_F(LeftAlone, WhateverItsNameSays) {
+  fs::create_directory_symlink("../../other/checkpoints/step-000000004", "r/checkpoints/step-000000999");
+  const std::string says =
+      "warning: 'r/checkpoints/step-000000999' is left alone, as it is not a checkpoint made by "
+      "Lockstep: it is a symbolic link";
+  for (const std::string verb : {"verify", "ls"}) {
+    const Ended ended = lockstep_on({"ckpt", verb, "r"});
+    expect_told(ended, 1, {says, "step-000000012", "step-000000001' is incomplete"});
+    EXPECT_FALSE(has(ended.out, "step-000000999")) << ended.out;
+  }
+  const std::string run = "train toy --synthetic-samples 128 --batch 32 --save-every 1 --keep 9 --run-dir ";
+  expect_told(support::expect_done(lockstep_on, run + "r --epochs 4 --resume auto"), 0,
+              {says, "resumed epoch 4, after step 12"});
+  expect_there();
+  fs::create_directories("links/checkpoints");
+  fs::create_directory_symlink("../../r/checkpoints/step-000000012", "links/checkpoints/step-000000012");
+  expect_told(lockstep_on(words_of(run + "links --epochs 4 --resume auto")), 1,
+              {"no checkpoint in 'links' is whole, out of 1"});
+}
+
+// They may be those of another run.
+TEST_F(LeftAlone, BehindALinkInPlaceOfTheFolder) {
+  fs::create_directory("linked");
+  fs::create_directory_symlink("../r/checkpoints", "linked/checkpoints");
+  for (const std::string folder : {"linked", "linked/checkpoints", "linked/checkpoints/"})
+    expect_refused(lockstep_on,
+                   {"ckpt prune --keep 1 " + folder,
+                    {"is a symbolic link, and nothing is removed through a link", "lockstep ckpt prune /"}});
+  const Ended ended = support::expect_done(
+      lockstep_on,
+      "train toy --synthetic-samples 128 --batch 32 --save-every 1 --keep 1 --epochs 5 --run-dir linked --resume auto");
+  const std::string words = "no checkpoint in 'linked/checkpoints' is removed: nothing is removed through a symbolic";
+  expect_told(ended, 0, {"resumed epoch 4, after step 12", words});
+  EXPECT_EQ(ended.err.find(words), ended.err.rfind(words)) << "told more than once: " << ended.err;
+  for (const std::string step : {"04", "08", "12", "16", "20"})
+    EXPECT_TRUE(fs::exists("r/checkpoints/step-0000000" + step + "/DONE")) << step;
   expect_there();
 }
 

@@ -161,6 +161,33 @@ TEST_F(Ckpt, KeepsWhatHasAName) {
   }
 }
 
+// Checkpoints are ordered by their names.
+TEST_F(Ckpt, TheNameOfAnotherStepIsNotBelieved) {
+  const std::string toy = "train toy --synthetic-samples 128 --batch 32 --save-every 1 --run-dir r ";
+  const std::string folder = "r/checkpoints/", wrong = folder + "step-000000999";
+  support::expect_done(lockstep_on, toy + "--epochs 3");
+  fs::copy(folder + "step-000000004", wrong, fs::copy_options::recursive);
+  const std::string why = "the folder of step 4 is called step-000000999, not step-000000004";
+  const std::string says = "checkpoint '" + wrong + "' has the name of another step: " + why;
+  for (const int n_ranks : {1, 2})
+    expect_told(lockstep_on({"ckpt", "verify", "r"}, n_ranks), 2,
+                {says + "\n", folder + "step-000000012 is whole", "fix: rename '" + wrong + "', or move it away"});
+  expect_told(ckpt("ls r"), 2, {says, "complete"});
+  for (const std::string line : {"ckpt prune r --keep 1", "ckpt prune r --keep 9"})
+    expect_refused(lockstep_on, {line, {says, "fix: rename it, or move it away"}});
+  expect_refused(lockstep_on, {"ckpt cat " + wrong, {says}});
+  fs::rename(folder + "step-000000008", folder + "step-000000005");
+  for (const int n_ranks : {1, 2})
+    expect_told(
+        support::expect_done(lockstep_on, toy + "--keep 1 --resume auto --epochs " + std::to_string(3 + n_ranks),
+                             n_ranks),
+        0,
+        {"warning: " + says + "; skipped\n",
+         fmt::format("resumed epoch {}, after step {}", 3 + n_ranks, 8 + 4 * n_ranks),
+         "warning: '" + folder + "step-000000005' is left alone: the folder of step 8 is called step-000000005"});
+  for (const std::string step : {"005", "020", "999"}) EXPECT_TRUE(fs::exists(folder + "step-000000" + step + "/DONE"));
+}
+
 TEST_F(Ckpt, WeightsComeBackToTheBitFromEveryFormat) {
   trained("--epochs 1 --optimizer adam --lr 0.001 --run-dir a");
   const std::string step = "a/checkpoints/step-000000002";
@@ -209,11 +236,11 @@ TEST_F(Ckpt, WeightsComeBackToTheBitFromEveryFormat) {
 
   // The newest whole one.
   fs::copy("a", "b", fs::copy_options::recursive);
-  fs::copy(step, "b/checkpoints/step-000000001", fs::copy_options::recursive);
+  fs::copy(step, "b/checkpoints/step-000000003", fs::copy_options::recursive);
 
-  overwrite("b/checkpoints/step-000000002/rank-00000.h5", 2500);
+  overwrite("b/checkpoints/step-000000003/rank-00000.h5", 2500);
   EXPECT_EQ(digest("b"), expected);
-  expect_told(ckpt("export b/checkpoints/step-000000002 --out damaged.npz"), 1, {"error: "});
+  expect_told(ckpt("export b/checkpoints/step-000000003 --out damaged.npz"), 1, {"error: "});
   EXPECT_FALSE(fs::exists("damaged.npz"));
 }
 
@@ -244,8 +271,9 @@ TEST_F(Ckpt, RefusesWhatItCannotDo) {
       {"ckpt", {"verb"}},
       {"ckpt lss", {"did you mean 'ls'"}},
       {"ckpt ls", {"missing"}},
-      {"ckpt ls nothing", {"nothing"}},
-      {"ckpt verify nothing", {"nothing"}},
+      {"ckpt ls nothing", {"there is no checkpoint in 'nothing': there is no such folder"}},
+      {"ckpt verify no.h5", {"there is no checkpoint in 'no.h5': it is a file"}},
+      {"ckpt verify empty", {"there is no checkpoint in 'empty'", "--save-every N writes them"}},
       {"ckpt diff a nothing", {"nothing"}},
       {"ckpt diff a", {"missing"}},
       {"ckpt prune nothing", {"nothing"}},

@@ -103,6 +103,26 @@ TEST_F(Faults, ARunWhoseFolderIsRenamedEnds) {
   EXPECT_TRUE(fs::exists("moved/checkpoints/step-000000016/DONE"));
 }
 
+TEST_F(Faults, ALinkInPlaceOfTheCheckpointsEndsTheRun) {
+  support::expect_done(lockstep_on, digits + "--save-every '64 samples' --threads 1 --run-dir other");
+  const auto others = [] {
+    auto files = support::files_here();
+    std::erase_if(files, [](const auto& one) { return !one.first.starts_with("./other/"); });
+    return files;
+  };
+  const auto before = others();
+  const ActsAfterASave clock{[] {
+    fs::rename("r/checkpoints", "own");
+    fs::create_directory_symlink("../other/checkpoints", "r/checkpoints");
+  }};
+  const Ended ran = support::run_lockstep(words_of(long_run + " --keep 1"), {0}, clock);
+  expect_told(ran, 3, {"the run has lost its folder 'r/checkpoints'", "fix: "});
+  EXPECT_EQ(ran.err.find("error: "), ran.err.rfind("error: ")) << ran.err;
+  EXPECT_EQ(others(), before) << "of another run";
+  EXPECT_TRUE(fs::exists("own/step-000000016/DONE"));
+  EXPECT_TRUE(has(support::files_here()["./r/status.json"], R"("state": "failed")"));
+}
+
 // Training goes on, as on a full disk; at the end one message says what to do.
 TEST_F(Faults, AFileInPlaceOfTheCheckpointsIsNamed) {
   const ActsAfterASave clock{[] {

@@ -50,7 +50,7 @@ TEST_F(TrainResume, RefusesWhatItCannotGoOnFrom) {
       {"--resume part --dry-run", {"no effect with --dry-run", "(--resume)"}},
       {"--resume part --init-from part/weights.h5", {"no effect with --init-from", "(--resume)"}},
       {"--resume auto --run-dir none --evaluate-only", {"no effect with --evaluate-only", "(--resume)"}},
-      {"--resume nothing --run-dir other", {"there is no whole checkpoint in 'nothing'"}},
+      {"--resume nothing --run-dir other", {"there is no whole checkpoint in 'nothing': there is no such folder"}},
       {"--epochs 3 --run-dir part", {"'part' holds another run", "--resume auto"}},
       {"--epochs 3 --resume auto --run-dir whole", {"'whole' holds a run that ended without a checkpoint"}},
       {"--resume auto --run-dir part --inject stop:0:save", {"'part' holds a run that was started without --inject"}},

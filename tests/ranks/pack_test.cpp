@@ -207,6 +207,13 @@ void expect_failure(TinySource& source, const PackOptions& options, core::ExitCo
   EXPECT_EQ(world().broadcast(message), message);
 }
 
+RANKS_TEST(Pack, RefusesTwoClassesOfOneName) {
+  const SharedFolder folder;
+  TinySource source = two_splits();
+  source.spec_to_change().classes = {"zero", "one", "zero"};
+  expect_failure(source, small_shards(folder / "set"), core::ExitCode::usage, {"two classes are called 'zero'"});
+}
+
 RANKS_TEST(Pack, FailsOnAllRanksForOneBadSample) {
   const SharedFolder folder;
   for (const std::uint64_t index : {0, 57, 100}) {

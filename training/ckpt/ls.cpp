@@ -28,6 +28,7 @@ std::optional<Row> row_of(const core::Table& table, const std::string& path) {
   try {
     const checkpoint::Checkpoint one{path};
     one.check_files();
+    checkpoint::refuse_misnamed(path, checkpoint::misnamed_reason(path, one.content()));
     std::vector<std::string> words{"complete"};
     std::ranges::copy(checkpoint::names_of(path), std::back_inserter(words));
     const Place place = place_of(one);
@@ -66,6 +67,7 @@ core::ExitCode list(const std::string& folder) {
                            {.header = "size", .unit = "", .width = 9},
                            {.header = "files", .unit = "", .width = 6},
                            {.header = "state", .unit = "", .align = core::Align::left}}};
+  checkpoint::tell_links(checkpoint::folder_meant(folder));
   const std::vector<Row> rows = rows_of(table, folder);
   core::print(table.header());
   core::ExitCode code = core::ExitCode::ok;
@@ -84,8 +86,8 @@ std::string ls_help() {
 Lists checkpoints, the newest first: the epoch and step at which the run would continue, and the samples seen before. A
 checkpoint is `complete` if it has its index, its mark, and all files at full size; lockstep ckpt verify also reads
 them. `best` and `epoch-010` are other names of a checkpoint that lockstep train keeps. Exit code 0: all are complete;
-1: one is damaged or incomplete, as its row says; 2: one has content that Lockstep never writes; 3: one could not be
-read.
+1: one is damaged or incomplete, as its row says; 2: one has content that Lockstep never writes, or the name of another
+step; 3: one could not be read. Symbolic links called step-N are not counted; a message names each.
 
 )";
 }

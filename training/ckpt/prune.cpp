@@ -35,11 +35,15 @@ bool is_foreign(const std::string& path) {
   return !reason.empty();
 }
 
-/// As find_checkpoints() has it.
-std::string folder_of(const std::string& place) {
+/// It may be that of another run.
+void refuse_link(const std::string& folder) {
   std::error_code error;
-  const std::string of_run = checkpoint::checkpoints_in(place);
-  return std::filesystem::is_directory(of_run, error) ? of_run : place;
+  const std::string target = std::filesystem::canonical(folder, error).string();
+  if (checkpoint::is_link(folder) && !error)
+    core::fail_usage({.what = fmt::format("'{}' is a symbolic link, and nothing is removed through a link", folder),
+                      .where = "FOLDER",
+                      .expected = "the folder itself",
+                      .fix = fmt::format("if it is this run's alone: lockstep ckpt prune {}", target)});
 }
 
 core::ExitCode prune(const PruneArguments& arguments) {
@@ -48,12 +52,16 @@ core::ExitCode prune(const PruneArguments& arguments) {
                       .where = "FOLDER",
                       .expected = "a run's folder",
                       .fix = "to remove it, use rm -r"});
-  checkpoint::restore_replaced(folder_of(arguments.folder));
+  const std::string folder = checkpoint::folder_meant(arguments.folder);
+  refuse_link(folder);
+  checkpoint::restore_replaced(folder);
+  checkpoint::tell_links(folder);
   const auto paths = require_checkpoints(arguments.folder);
   std::vector<std::string> surplus;
   std::uint64_t n_kept = 0, n_named = 0;
   for (const std::string& path : paths) {
     if (is_foreign(path)) continue;
+    checkpoint::refuse_misnamed(path, checkpoint::misnamed_reason(path));
     const bool has_name = !checkpoint::names_of(path).empty();
     if ((n_kept < arguments.keep || has_name) && is_whole(path))
       ++(n_kept < arguments.keep ? n_kept : n_named);
@@ -65,7 +73,6 @@ core::ExitCode prune(const PruneArguments& arguments) {
                       {.what = fmt::format("no checkpoint in '{}' is whole, so none is removed", arguments.folder),
                        .where = "FOLDER",
                        .fix = "lockstep ckpt verify tells what is wrong; to remove them, use rm -r"}};
-  const std::string folder = std::filesystem::path{paths.front()}.parent_path().string();
   core::remove_leftovers(folder, "");
   for (const std::string& path : checkpoint::list_set_aside(folder))
     if (!is_foreign(path)) surplus.push_back(path);
@@ -85,8 +92,9 @@ std::string prune_help() {
 Removes all checkpoints that are older than the N newest complete ones. Also removes damaged and incomplete checkpoints,
 leftovers of killed runs, and checkpoints that a run marked as suspect.
 A complete checkpoint with another name (best, epoch-010) stays: rm that name first. A symbolic link, or a folder with
-files that Lockstep has not made, stays, and a message says so. Do not use it on a running training, which keeps as many
-as its own --keep.
+files that Lockstep has not made, stays, and a message says so. Nothing is removed if FOLDER's checkpoints are behind a
+symbolic link, or if one has the name of another step (exit code 2). Do not use it on a running training, which keeps as
+many as its own --keep.
 
       --keep N           keep the N newest complete checkpoints                            (3)
 )";

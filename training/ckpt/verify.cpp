@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "checkpoint/folder.hpp"
 #include "checkpoint/index.hpp"
 #include "core/print.hpp"
 #include "training/ckpt/checkpoints.hpp"
@@ -37,6 +38,7 @@ class Verification {
  private:
   /// On rank 0.
   void list() {
+    if (seen_.empty()) checkpoint::tell_links(checkpoint::folder_meant(folder_));
     paths_ = require_checkpoints(folder_);
     std::erase_if(paths_, [&](const std::string& path) { return !seen_.insert(path).second; });
   }
@@ -58,6 +60,7 @@ class Verification {
           runtime::broadcast_value(world, world.rank() == 0 ? code_of(*complaint, path) : core::ExitCode::ok);
       if (!is_gone) code_ = std::max(code_, code);
       is_newer_ = is_newer_ || complaint->problem().fix == checkpoint::newer_fix;
+      if (world.rank() == 0 && !checkpoint::misnamed_reason(path).empty()) misnamed_ = path;
       line = complaint->problem().what + "\n";
     }
     return print(line);
@@ -70,8 +73,10 @@ class Verification {
 
   [[nodiscard]] std::string fix() const {
     const std::string first = code_ == core::ExitCode::system ? "make readable what could not be read, and verify again"
-                              : is_newer_                     ? std::string{checkpoint::newer_fix}
-                                                              : "";
+                              : !misnamed_.empty()
+                                  ? fmt::format("rename '{}', or move it away; and verify again", misnamed_)
+                              : is_newer_ ? std::string{checkpoint::newer_fix}
+                                          : "";
     if (!newest_whole_.empty())
       return fmt::format(
           "fix: {}resume from the newest that is whole: lockstep train RECIPE --resume {} --run-dir NEW{}\n",
@@ -90,6 +95,7 @@ class Verification {
   std::set<std::string> seen_{};                  ///< likewise
   bool has_changed_ = false, has_whole_ = false;  ///< in this list
   std::string newest_whole_{};                    ///< of all lists: a later one has only what is newer
+  std::string misnamed_{};                        ///< on rank 0: one with the name of another step
   core::ExitCode code_ = core::ExitCode::ok;
   bool is_newer_ = false;  ///< one is of a newer Lockstep
 };
@@ -102,9 +108,9 @@ std::string verify_help() {
 
 Reads every file once and compares its digest with the one in the index, and the index's digest with its mark. Exit
 code 0: all are whole; 1: one is damaged or incomplete, with a line for each; 2: an index has content that Lockstep
-never writes, such as the path of a file, or a file is a link or not a regular file; 3: one could not be read. The last
-line then says how to go on, for example from the newest whole one. Checkpoints that a run removes meanwhile are
-ignored.
+never writes, such as the path of a file, a file is a link or not a regular file, or a folder has the name of another
+step; 3: one could not be read. The last line then says how to go on, for example from the newest whole one. Checkpoints
+that a run removes meanwhile are ignored; so are symbolic links called step-N, with a message for each.
 
 )";
 }

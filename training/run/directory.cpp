@@ -125,18 +125,16 @@ std::string state_in(const std::string& folder) noexcept try {
   return {};
 }
 
-void mark_failed(const io::Folder& folder, const std::string& reason) noexcept {
-  try {
-    Json status = read_document(folder, status_name, status_document);
-    if (status.at("state") != name(RunStatus::running)) return;
-    status["state"] = name(RunStatus::failed);
-    status["message"] = message_of(reason);
-    status["eta_s"] = nullptr;
-    status["updated"] = time_text();
-    put_status(folder, metrics::dump(status, 2) + "\n");
-  } catch (const std::exception&) {
-    // The job ends anyway, for a reason that has been reported.
-  }
+void mark_failed(const io::Folder& folder, const std::string& reason) noexcept try {
+  Json status = read_document(folder, status_name, status_document);
+  if (status.at("state") != name(RunStatus::running)) return;
+  status["state"] = name(RunStatus::failed);
+  status["message"] = message_of(reason);
+  status["eta_s"] = nullptr;
+  status["updated"] = time_text();
+  put_status(folder, metrics::dump(status, 2) + "\n");
+} catch (const std::exception&) {
+  // The job ends anyway, for a reason that has been reported.
 }
 
 std::string note_of(const io::Folder& folder) { return fmt::format("{} {}", folder.identity(), folder.path()); }
@@ -303,6 +301,7 @@ void RunDirectory::saved(const SaveRecord& record) {
   append(to_line(record));
   status_.checkpoint = record.path;
   if (record.at.step > status_.at.step) status_.at = record.at;
+  static_cast<void>(has_own_checkpoints());  // which the first one has made
   replace_status();
 }
 
@@ -350,15 +349,37 @@ void RunDirectory::append(const std::string& line) {
   has_warned_ = true;
 }
 
-void RunDirectory::require_place() {
+void RunDirectory::require_lock() {
   is_place_lost_ = is_place_lost_ || !is_in_place(lock_);
   if (is_place_lost_) fail_for_lost_place(path_);
 }
 
+void RunDirectory::require_place() {
+  require_lock();
+  if (!has_own_checkpoints()) fail_for_other_checkpoints(file("checkpoints"));
+}
+
+// A user may have put a link there before the run, but the run itself makes none. If the folder is removed, the run
+// makes it again.
+bool RunDirectory::has_own_checkpoints() {
+  const std::string path = file("checkpoints");
+  std::error_code error;
+  const bool is_there = fs::is_directory(path, error);
+  if (is_there && checkpoints_) return checkpoints_->is_in_place();
+  checkpoints_.reset();
+  if (is_started_ && fs::is_symlink(fs::symlink_status(path, error))) return false;
+  if (is_there) static_cast<void>(core::complaint_of([&] { checkpoints_.emplace(path); }));
+  return true;
+}
+
 void RunDirectory::replace_status() {
   since_status_.restart();
-  complaint_ = core::complaint_of([&] { require_place(); });
-  if (complaint_) return;
+  complaint_ = core::complaint_of([&] { require_lock(); });
+  if (complaint_) {
+    if (status_.state != RunStatus::running && !is_of_another(lock_, folder_->descriptor()))
+      mark_failed(*folder_, complaint_->problem().what);
+    return;
+  }
   const bool is_no_cause = status_.state == RunStatus::running || status_.state == RunStatus::stopped;
   if (is_no_cause && was_ended_by_others(*folder_)) return;
   complaint_ = core::complaint_of([&] { put_status(*folder_, to_document(status_, time_text())); });

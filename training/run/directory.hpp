@@ -85,9 +85,10 @@ class RunDirectory final : public Observer {
   /// Renews a status that is older than readers expect of a live run; only the position has changed.
   void working(const Position& at) override;
   /// Throws core::Error (system) if the folder was renamed or removed. Then nothing of the run is written any more,
-  /// because the name may now belong to another run.
+  /// because the name may now belong to another run; only a status that still is this run's becomes `failed`. Also
+  /// throws if another folder is in place of that of the checkpoints.
   void require_place();
-  /// Whether require_place(), or writing the status, found that.
+  /// Whether require_place(), or writing the status, found that the folder was renamed or removed.
   [[nodiscard]] bool is_place_lost() const noexcept { return is_place_lost_; }
   /// The error to report at the end if the status is wrong; nothing if it is right.
   [[nodiscard]] const std::optional<core::Error>& complaint() const noexcept { return complaint_; }
@@ -101,13 +102,16 @@ class RunDirectory final : public Observer {
   void claim_fresh(const std::string& recipe_name);
   void make_folders(const std::string& path);
   void append(const std::string& line);
+  void require_lock();
+  [[nodiscard]] bool has_own_checkpoints();
   void replace_status();
   void abandon() noexcept;
 
   std::string path_{};
   std::vector<std::string> made_{};  ///< folders, outermost first
   RunLock lock_{};
-  std::optional<io::Folder> folder_{};  ///< of `path_`, once it has the lock
+  std::optional<io::Folder> folder_{};       ///< of `path_`, once it has the lock
+  std::optional<io::Folder> checkpoints_{};  ///< since the run began, or made it
   core::Descriptor log_{};
   Status status_{};
   core::Timer since_status_;

@@ -49,6 +49,14 @@ bool is_in_place(const RunLock& lock) noexcept {
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
+bool is_of_another(const RunLock& lock, int folder) noexcept {
+  struct stat opened {
+  }, named{};
+  // No run takes a lock that is a link.
+  if (fstatat(folder, run_lock_name, &named, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(named.st_mode)) return false;
+  return fstat(lock.file.get(), &opened) != 0 || opened.st_dev != named.st_dev || opened.st_ino != named.st_ino;
+}
+
 RunLock take_run_lock(const std::string& folder, const std::function<void()>& opened) {
   RunLock lock{.path = fmt::format("{}/{}", folder, run_lock_name)};
   for (int n_left = 100; n_left > 0; --n_left) {

@@ -28,6 +28,9 @@ inline constexpr const char* run_lock_name = "run.lock";
 /// Whether the locked file still has its name: false if it, or its folder, was renamed or removed.
 [[nodiscard]] bool is_in_place(const RunLock& lock) noexcept;
 
+/// Whether another run may have `folder`, an open one, by now: it has a lock of this name, which is not `lock`.
+[[nodiscard]] bool is_of_another(const RunLock& lock, int folder) noexcept;
+
 /// For a run that leaves nothing behind: releases the lock, and removes the file if this process created it.
 void remove_run_lock(RunLock& lock) noexcept;
 

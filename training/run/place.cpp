@@ -123,6 +123,16 @@ void fail_for_lost_place(const std::string& folder) {
        .fix = "a renamed folder has all until the last checkpoint: resume it there, by --resume auto --run-dir"}};
 }
 
+void fail_for_other_checkpoints(const std::string& checkpoints) {
+  throw core::Error{core::ExitCode::system,
+                    {.what = fmt::format("the run has lost its folder '{}': another folder, or a link to one, took its "
+                                         "place",
+                                         checkpoints),
+                     .where = run_dir_flag,
+                     .expected = "a folder that stays in its place until the run ends",
+                     .fix = "put the run's own folder back, and resume with --resume auto"}};
+}
+
 void refuse_place(const std::string& folder, int error) {
   const std::string failure = fmt::format("cannot write a run to '{}'", folder);
   core::refuse_shortage(failure, run_dir_flag, error);

@@ -25,6 +25,8 @@ void refuse_foreign_names(const std::string& folder);
 [[noreturn]] void refuse_drill(const std::string& folder);
 /// Throws core::Error (system): the run's own folder is no longer in its place.
 [[noreturn]] void fail_for_lost_place(const std::string& folder);
+/// Throws core::Error (system): its folder of checkpoints has become another one.
+[[noreturn]] void fail_for_other_checkpoints(const std::string& checkpoints);
 /// `error`: why the folder cannot be written to.
 [[noreturn]] void refuse_place(const std::string& folder, int error);
 

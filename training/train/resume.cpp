@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
@@ -106,14 +107,23 @@ std::optional<checkpoint::Checkpoint> find_checkpoint(const runtime::Communicato
   });
   const bool is_one = !is_auto && world.rank() == 0 && checkpoint::is_checkpoint(options.resume);
   if (runtime::broadcast_value(world, is_one)) return checkpoint::open_checkpoint(world, options.resume);
-  auto newest = checkpoint::open_first_whole(
-      world, [&] { return paths = checkpoint::find_checkpoints(is_auto ? options.run_dir : options.resume); });
+  const std::string& from = is_auto ? options.run_dir : options.resume;
+  auto newest = checkpoint::open_first_whole(world, [&] { return paths = checkpoint::find_checkpoints(from); });
+  const std::string folder = checkpoint::folder_meant(from);
+  runtime::together(world, [&] {
+    if (world.rank() == 0) checkpoint::tell_links(folder, newest ? newest->path() : "");
+  });
   if (newest) return newest;
   if (is_auto) {
-    runtime::together(world, [&] { world.rank() == 0 ? require_nothing_to_lose(options.run_dir, paths) : void(); });
+    runtime::together(world, [&] {
+      if (world.rank() != 0) return;
+      std::ranges::copy(checkpoint::list_links(folder), std::back_inserter(paths));
+      require_nothing_to_lose(options.run_dir, paths);
+    });
     return std::nullopt;
   }
-  core::fail_usage({.what = fmt::format("there is no whole checkpoint in '{}'", options.resume),
+  core::fail_usage({.what = fmt::format("there is no whole checkpoint in '{}'{}", options.resume,
+                                        checkpoint::absence_of(options.resume)),
                     .where = resume_flag,
                     .expected = "a run's folder, or a checkpoint in its folder checkpoints",
                     .fix = "name another, or start a new run without --resume"});

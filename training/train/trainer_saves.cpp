@@ -68,7 +68,8 @@ void Trainer::end_save(Saving& saving) {
   const core::Timer watch{clock_};
   kept_at_ = saving.record.at.samples_seen;
   is_kept_here_ = true;
-  if (world_.rank() == 0) {
+  // fails_for_place() tells of another folder in its place, in which nothing is removed.
+  if (world_.rank() == 0 && !core::complaint_of([this] { run_.require_place(); })) {
     for (const std::string& name : saving.names) checkpoint::give_name(saving.record.path, name);
     checkpoint::remove_older(saving.record.path, options_.keep, n_sound, left_alone_);
   }

@@ -174,6 +174,9 @@ SetSpec set_spec(const Json& object) {
                .classes = object.at("classes").get<std::vector<std::string>>()};
   check(spec.encoding == "raw" || spec.encoding == "image", fmt::format("unknown encoding '{}'", spec.encoding));
   check(!spec.is_encoded() || spec.x == ArraySpec{}, "an encoded x has a type or shape of its own");
+  std::set<std::string_view> classes;
+  for (const std::string& name : spec.classes)
+    check(classes.insert(name).second, fmt::format("two classes are called '{}'", name));
   check(spec.classes.empty() || !core::is_floating(spec.y.dtype),
         "there are classes, but labels are not whole numbers");
   return spec;
@@ -184,6 +187,7 @@ void check_names(const Manifest& manifest) {
   for (const Split& split : manifest.splits) {
     check(!split.name.empty() && splits.insert(split.name).second,
           "a split has no name, or one that another split has");
+    check(io::is_plain_name(split.name), fmt::format("'{}' cannot be the name of a split", split.name));
     for (const ShardEntry& shard : split.shards)
       check(files.insert(shard.file).second, fmt::format("{} is named twice", shard.file));
   }

@@ -31,6 +31,12 @@ void check_spec(const SetSpec& spec) {
     if (array->bytes() == 0) core::fail_usage({.what = "a sample without values", .expected = "shapes without a 0"});
   if (!spec.classes.empty() && core::is_floating(spec.y.dtype))
     core::fail_usage({.what = "classes for labels that are not whole numbers"});
+  std::set<std::string_view> classes;
+  for (const std::string& name : spec.classes)
+    if (!classes.insert(name).second)
+      core::fail_usage({.what = fmt::format("two classes are called '{}'", name),
+                        .expected = "a name for each class that no other has",
+                        .fix = "give one another name"});
   (void)serialize(Manifest{.spec = spec});  // whether all names can be written
 }
 

@@ -129,6 +129,9 @@ TEST(Comparison, ARunThatEndedEarlyDoesNotPass) {
   const Comparison old = compare(now, before, 0.05);
   EXPECT_TRUE(old.is_passed());
   EXPECT_EQ(old.changes, std::vector<std::string>{"b.json comes from a run that ended early"});
+  now.front().n_wrong = 5;
+  EXPECT_EQ(compare(now, before, 0.05).changes,
+            (std::vector<std::string>{"b.json comes from a run that ended early", "b.json has wrong elements: 5"}));
 }
 
 // One of many rows needs more certainty than a single row.

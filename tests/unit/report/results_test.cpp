@@ -63,6 +63,21 @@ TEST(Results, BadFilesAreErrorsThatNameFileAndKey) {
   EXPECT_NE(complaint_about(nlohmann::json::array()).find("r.json: is a list"), std::string::npos);
 }
 
+TEST(Results, TheTableIsOneThatWasMeasured) {
+  const auto with = [](std::uint64_t count, const char* dtype, nlohmann::json wrong) {
+    nlohmann::json json = result_with({row_of("ring", 1024, {1.5}, {100})});
+    json["results"].push_back({{"bytes", 1024}, {"count", count}, {"dtype", dtype}, {"wrong", std::move(wrong)}});
+    return json;
+  };
+  EXPECT_EQ(parse_results(with(256, "float32", 5).dump(), "r.json").n_wrong, 5u);
+  EXPECT_EQ(parse_results(with(128, "float64", nullptr).dump(), "r.json").n_wrong, 0u);
+  const std::string count = complaint_about(with(255, "float32", 0));
+  EXPECT_NE(count.find("r.json: results[0].count is 255"), std::string::npos) << count;
+  EXPECT_NE(count.find("expected: 1024 bytes of float32"), std::string::npos) << count;
+  const std::string dtype = complaint_about(with(256, "float33", 0));
+  EXPECT_NE(dtype.find("r.json: results[0].dtype is 'float33'"), std::string::npos) << dtype;
+}
+
 TEST(Results, WhatIsNoJsonIsAnError) {
   for (const char* text : {"", "{", "{\"schema\": 1e999}", "\xff", "[[[["})
     EXPECT_THROW(static_cast<void>(parse_results(text, "r.json")), core::Error) << text;

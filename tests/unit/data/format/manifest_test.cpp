@@ -130,6 +130,8 @@ INSTANTIATE_TEST_SUITE_P(
         Replacement{"train-00001.h5", "train-00000.h5", "named twice"},
         Replacement{"\"ids.h5\"", "\"train-00000.h5\"", "named twice"},
         Replacement{"\"val\"", "\"train\"", "has no name, or one"},
+        Replacement{"\"val\"", "\"v/al\"", "'v/al' cannot be the name of a split"},
+        Replacement{", \"\"]", ", \"caf\xc3\xa9\"]", "two classes are called 'caf"},
         Replacement{"\"index_address\": 8000", "\"index_address\": 8001", "ends before its index"},
         Replacement{"\"index_address\": 8000", "\"index_address\": 18446744073709551615", "too large"},
         Replacement{"\"bytes\": 9000", "\"bytes\": -9000", "a shard: bytes is -9000; expected a whole number"},

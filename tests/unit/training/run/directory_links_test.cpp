@@ -101,5 +101,54 @@ TEST(RunDirectory, FollowsNoLinkThatIsPutInThePlaceOfAFileDuringTheRun) {
   EXPECT_EQ(get(folder / "failed"), failed);
 }
 
+// No run takes such a lock, so nobody else has the folder.
+TEST(RunDirectory, TellsThatItHasFailedThoughItsLockBecameALink) {
+  const TemporaryFolder folder;
+  put(folder / "elsewhere", "");
+  RunDirectory run{folder / "r", "toy"};
+  run.start(example_info());
+  put_link("../elsewhere", run.file("run.lock"));
+  run.ended(example_final());
+  const Json status = status_in(run.path());
+  EXPECT_EQ(status["state"], "failed");
+  EXPECT_NE(status["message"].get<std::string>().find("the run has lost its folder"), std::string::npos) << status;
+  EXPECT_EQ(get(folder / "elsewhere"), "");
+}
+
+TEST(RunDirectory, LeavesTheStatusOfTheRunThatHasItsFolderNow) {
+  const TemporaryFolder folder;
+  RunDirectory run{folder / "r", "toy"};
+  run.start(example_info());
+  fs::remove(run.file("run.lock"));
+  RunDirectory next{folder / "r", "toy", true};
+  next.start(example_info());
+  run.ended(example_final());
+  EXPECT_EQ(status_in(folder / "r")["state"], "running");
+}
+
+TEST(RunDirectory, IsLostIfOtherCheckpointsTakeThePlaceOfItsOwn) {
+  const TemporaryFolder folder;
+  for (const char* const name : {"mine", "others", "linked"}) fs::create_directory(folder / name);
+  const auto expect_lost = [](RunDirectory& run) {
+    io::expect_error([&] { run.require_place(); }, core::ExitCode::system,
+                     {"the run has lost its folder", "/checkpoints'", "--run-dir"});
+    EXPECT_FALSE(run.is_place_lost()) << "its status can be written";
+  };
+  RunDirectory run{folder / "r", "toy"};
+  run.start(example_info());
+  fs::create_directory(run.file("checkpoints"));
+  EXPECT_NO_THROW(run.require_place()) << "the run has made it";
+  fs::remove(run.file("checkpoints"));
+  EXPECT_NO_THROW(run.require_place()) << "it makes it again";
+  fs::create_directory_symlink("../others", run.file("checkpoints"));
+  expect_lost(run);
+  fs::create_directory_symlink("../mine", folder / "linked/checkpoints");
+  RunDirectory linked{folder / "linked", "toy", true};
+  linked.start(example_info());
+  EXPECT_NO_THROW(linked.require_place()) << "a user has moved them before the run";
+  put_link("../others", linked.file("checkpoints"));
+  expect_lost(linked);
+}
+
 }  // namespace
 }  // namespace lockstep::training
