@@ -192,7 +192,9 @@ TEST(ScriptRules, JobsOfSeveralNodes) {
        {"srun accelerate launch --num_machines=2 --rdzv_backend=c10d --main_process_ip=127.0.0.1 x.py\n", 1, error,
         "ranks of different nodes do not meet"},
        {"accelerate launch --num_machines 2 x.py\n", 1, error, "runs on the first node alone"},
-       {"deepspeed x.py\n", 1, error, "deepspeed on 2 nodes without --hostfile"},
+       {"deepspeed x.py\n", 1, error, "deepspeed on 2 nodes without --hostfile the other nodes are idle"},
+       {"deepspeed --hostfile=h --num_nodes 4 x.py\n", 1, error, "--num_nodes=4 in a job of 2 nodes"},
+       {"srun deepspeed --hostfile=h --num_gpus=4 x.py\n", 1, error, "each node starts the ranks of all"},
        {"srun deepspeed --num_gpus=4 x.py\n", 1, error, "each node trains by itself"},
        {"cp -r data $TMPDIR\nsrun ./x $TMPDIR/data\n", 1, warning, "the other nodes do not get the files"},
        {"tar -xf data.tar -C /tmp\n", 1, warning, "sbcast"}});
@@ -204,7 +206,10 @@ TEST(ScriptRules, JobsOfSeveralNodes) {
                              "srun accelerate launch --num_machines=2 --machine_rank=$r --main_process_ip=$h x.py\n",
                              "srun accelerate launch --num_machines=2 --rdzv_backend=c10d --main_process_ip=$h x.py\n",
                              "srun accelerate launch --config_file c.yaml x.py\n", "accelerate config\n",
-                             "deepspeed --hostfile=$f x.py\n", "srun torchrun $ARGS x.py\nARGS=1\n",
+                             "deepspeed --hostfile=$f x.py\n", "deepspeed --hostfile=$f --num_nodes=2 x.py\n",
+                             "srun deepspeed --hostfile=$f --no_ssh --node_rank=$r --master_addr=$h x.py\n",
+                             "srun -N 1 -n 1 deepspeed --hostfile=$f x.py\n",
+                             "accelerate launch --config_file c.yaml x.py\n", "srun torchrun $ARGS x.py\nARGS=1\n",
                              "srun --ntasks-per-node=1 cp -r data $TMPDIR\n", "cp $TMPDIR/out .\n"});
   expect_nothing("#SBATCH -N 1\n", {"export MASTER_ADDR=127.0.0.1\nsrun ./x\n", "torchrun x.py\n", "cp a $TMPDIR\n"});
   EXPECT_TRUE(has(lint("#SBATCH -N 1 --ntasks-per-node=4\nsrun cp a $TMPDIR\n"), 2, warning, "4 times on each node"));
