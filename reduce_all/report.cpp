@@ -16,9 +16,11 @@ constexpr double least_wait_s = 1;
 void replace(const std::string& path, const std::string& content) try {
   core::write_whole(path, std::as_bytes(std::span{content}));
 } catch (const core::Error& error) {
+  const std::string& fix = error.problem().fix;
   throw core::Error{core::ExitCode::system,
                     {.what = error.problem().what,
-                     .fix = "free space, then measure again; if the file exists, it has the rows up to this point"}};
+                     .fix = (fix.empty() ? "free space" : fix) +
+                            "; then measure again: if the file exists, it has the rows up to this point"}};
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "core/printable.hpp"
+#include "core/shortage.hpp"
 #include "core/timer.hpp"
 
 namespace lockstep::core {
@@ -28,6 +29,8 @@ void print(std::string_view text) {
 }
 
 Error lost_stdout(int error, SourceLocation location) {
+  const auto limit = complaint_of([error] { refuse_shortage("cannot write to stdout", "", error); });
+  if (limit && error == EFBIG) return *limit;
   return {ExitCode::system,
           {.what = fmt::format("cannot write to stdout: {}", system_reason(error)),
            .where = "",

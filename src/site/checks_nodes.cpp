@@ -49,10 +49,14 @@ bool check_square(const Launch& outer, const Launch& torch, const Look& look) {
 }
 
 /// What keeps nodes from being one training, by a row of [nodes], and what comes of it; empty if nothing does.
-std::pair<std::string, const char*> obstacle(const Launch& torch, const Rows::value_type& row) {
+std::pair<std::string, const char*> obstacle(const Launch& torch, const Rows::value_type& row, bool is_alone) {
   const auto has = [&torch](std::string_view option) { return flag_of(torch, {option}) != nullptr; };
+  const bool is_of_each = is_alone || !row[3].empty() || has("no_ssh");
+  if (has(row[5])) return {is_of_each ? "" : "behind a launcher", "each node starts the ranks of all"};
   if (has("standalone")) return {"with --standalone", "each node trains by itself"};
-  if (!has(row[2])) return {fmt::format("without --{}", row[2]), "each node trains by itself"};
+  const std::string_view needed = row[row[3].empty() ? 5 : 2];
+  const char* const why = is_alone ? "the other nodes are idle" : "each node trains by itself";
+  if (!has(needed)) return {fmt::format("without --{}", needed), why};
   const Flag* const backend = flag_of(torch, {"rdzv_backend"});
   const bool is_static = backend == nullptr || backend->text() == "static";
   if (!has("rdzv_endpoint") && (!has(row[3]) || (!is_static && torch.launcher != Launcher::accelerate)))
@@ -78,17 +82,16 @@ void check_torch_of_nodes(const Launch& torch, const Launch* outer, const Look& 
   if (!n_nodes || is_square || is_of_fewer || torch.is_in_braces) return;
   if (asked && *asked != *n_nodes)
     return look.error(torch.line, fmt::format("--{}={} in a job of {}", row[2], *asked, counted(*n_nodes, "node")),
-                      *asked > *n_nodes ? "it waits for nodes that the job does not have" : "the other nodes are idle",
+                      *asked > *n_nodes ? "it asks for nodes that the job does not have" : "the other nodes are idle",
                       fmt::format("--{}={}", row[2], nodes_of_job(look)));
   const bool may_have_more = !torch.program.empty() && is_expansion(torch.program.front());
-  if (*n_nodes < 2 || may_have_more || flag_of(torch, {row[5]}) != nullptr) return;
-  if (outer == nullptr && !row[3].empty())
-    return look.error(
-        torch.line, fmt::format("{} without a launcher in a job of {} nodes", own, *n_nodes),
-        "it runs on the first node alone",
-        look.is_pbs() ? "put mpiexec with one rank a node before it" : "put srun --ntasks-per-node=1 before it");
+  if (*n_nodes < 2 || may_have_more) return;
+  if (outer == nullptr && !row[3].empty() && flag_of(torch, {row[5]}) == nullptr)
+    return look.error(torch.line, fmt::format("{} without a launcher in a job of {} nodes", own, *n_nodes),
+                      "it runs on the first node alone",
+                      look.is_pbs() ? "mpiexec with one rank a node before it" : "srun --ntasks-per-node=1 before it");
   const auto is_of_torch = [](const Variable& variable) { return variable.name.starts_with("PET_"); };
-  const auto [what, why] = obstacle(torch, row);
+  const auto [what, why] = obstacle(torch, row, outer == nullptr);
   if (!what.empty() && std::ranges::none_of(look.script.variables, is_of_torch))
     look.add(severity_named(row[1]), torch.line, fmt::format("{} on {} nodes {}", own, *n_nodes, what), why,
              fmt::format(fmt::runtime(row[6]), nodes_of_job(look)));
@@ -150,9 +153,8 @@ void check_gpus_of_ranks(const Look& look) {
 }
 
 bool is_of_node(std::string_view path) {
-  constexpr std::string_view places =
-      "$TMPDIR ${TMPDIR $SLURM_TMPDIR ${SLURM_T /tmp /dev/shm /local_disk /localscratch";
-  return starts_with_any(path, split_words(places));
+  return starts_with_any(
+      path, split_words("$TMPDIR ${TMPDIR $SLURM_TMPDIR ${SLURM_T /tmp /dev/shm /local_disk /localscratch"));
 }
 
 /// "cp" of cp -r a $TMPDIR, "tar" of tar -xf a -C /tmp; empty if nothing is brought to a node's own disk.
@@ -174,11 +176,9 @@ void check_staging(const Look& look) {
   if (!has_several_nodes(look)) return;
   for (const Command& command : look.script.commands)
     if (const std::string_view what = staging(command.words); !what.empty() && !command.is_in_braces)
-      look.warning(
-          command.line,
-          fmt::format("{} to '{}' in a job of {} nodes", what, command.words.back(), look.n_nodes().value_or(0)),
-          "the script runs on the first node: the other nodes do not get the files",
-          "put srun --ntasks-per-node=1 before it, or use sbcast");
+      look.warning(command.line, fmt::format("{} to '{}' in a job of several nodes", what, command.words.back()),
+                   "the script runs on the first node: the other nodes do not get the files",
+                   "put srun --ntasks-per-node=1 before it, or use sbcast");
 }
 
 /// [H-shs]: it makes a failure of the plugin fatal, but needs the network within a node as well.

@@ -64,6 +64,9 @@ void check_resources(const Look& look) {
   const Resource* const nodes = find_last_by(resources, "nodes", &Resource::name);
   for (const Resource& resource : resources) {
     check_resource(resource, false, select != nullptr || place != nullptr, look);
+    const Resource* const last = find_last_by(resources, resource.name, &Resource::name);
+    if (last->value != resource.value && find_option(OptionSet::resources, resource.name) != nullptr)
+      look.warning(last->line, fmt::format("-l {} again, after line {}", last->name, resource.line), "", "remove one");
     if (resource.name != "select") continue;
     for (const std::string_view chunk : split(resource.value, '+')) check_chunk(chunk, resource.line, look);
   }

@@ -87,20 +87,19 @@ bool are_words_of(std::string_view words, std::string_view list, char separator)
   });
 }
 
-/// The first part of "a:b" that does not fit to `groups`, as Form::pieces has them; nothing if all do.
-std::optional<std::string_view> odd_piece(std::string_view groups, std::string_view value) {
-  const auto all = split_words(groups);
-  auto next = all.begin();
+/// Tells which part of "a:b" first fits no group of its own, as Form::pieces has them; empty if all fit.
+std::string odd_piece(std::string_view groups, std::string_view value) {
+  auto left = split_words(groups);
   for (const std::string_view part : split(value, ':')) {
     const auto fits = [part](std::string_view one) {
       const std::size_t n = one.find('=') + 1;  // npos + 1 is 0
-      return n == 0 ? core::equal_ignoring_case(one, part) : part.size() > n && part.starts_with(one.substr(0, n));
+      return n == 0 ? one == part : part.size() > n && part.starts_with(one.substr(0, n));
     };
-    next = std::find_if(next, all.end(), [&](auto group) { return std::ranges::any_of(split(group, '/'), fits); });
-    if (next == all.end()) return part;
-    ++next;
+    const auto found = std::ranges::find_if(left, [&](auto all) { return std::ranges::any_of(split(all, '/'), fits); });
+    if (found == left.end()) return part.empty() ? "no empty part: " : fmt::format("not '{}' there: ", part);
+    left.erase(found);
   }
-  return std::nullopt;
+  return "";
 }
 
 bool has_digit(std::string_view text) { return text.find_first_of("0123456789") != text.npos; }
@@ -168,8 +167,8 @@ constexpr FormRow form_rows[]{
        return std::ranges::all_of(split(v, ','), [words](Text part) { return are_words_of(words, part, ':'); });
      },
      "with colons between, some of "},
-    {Form::pieces, "pieces", [](Text groups, Text v) { return !odd_piece(groups, v); },
-     "in this order, with colons between, at most one each of "},
+    {Form::pieces, "pieces", [](Text groups, Text v) { return odd_piece(groups, v).empty(); },
+     "with colons between, at most one each of "},
     {Form::letters, "letters", [](Text words, Text v) { return !v.empty() && v.find_first_not_of(words) == v.npos; },
      "letters of "},
     {Form::moment, "moment",
@@ -183,10 +182,8 @@ constexpr FormRow form_rows[]{
 std::string expected_of(Form form, std::string_view words, std::string_view value) {
   const FormRow* const row = find_by(form_rows, form, &FormRow::form);
   if (row->fits(words, value)) return "";
-  const std::string list = row->expected.ends_with(' ') ? fmt::format("{}", fmt::join(split_words(words), ", ")) : "";
-  const auto part = form == Form::pieces ? odd_piece(words, value) : std::nullopt;
-  const std::string odd = !part ? "" : part->empty() ? "no empty part: " : fmt::format("not '{}' there: ", *part);
-  return fmt::format("{}{}{}", odd, row->expected, list);
+  return fmt::format("{}{}{}", form == Form::pieces ? odd_piece(words, value) : "", row->expected,
+                     fmt::join(split_words(row->expected.ends_with(' ') ? words : ""), ", "));
 }
 
 std::optional<Form> form_named(std::string_view name) {

@@ -33,7 +33,7 @@ enum class Form {
   list,        ///< words in any case, between commas
   choice,      ///< as a list, after a ^ those that are meant not; for NCCL_ALGO also by function
   parts,       ///< words between colons and commas, a word with = may have any value
-  pieces,      ///< with colons between, at most one of each of the words a/b/c, in their order; A=B: any value of A
+  pieces,      ///< with colons between, at most one of each of the words a/b/c, in any order; A=B: any value of A
   letters,     ///< letters of words
   moment,      ///< for sbatch --begin: of the clock, a date, or words
   near,        ///< one of words, or one that is none of them misspelt

@@ -116,6 +116,7 @@ class CsvParser {
     if (is_guess) separator_ = guess_separator(line);
     split(line);
     n_columns_ = fields_.size();
+    first_ = line;
     if (n_columns_ < 2)
       fail("one column", lines_.place(),
            fmt::format("x and y, separated by {}", is_guess ? "commas, semicolons or tabs" : separator_name()),
@@ -150,20 +151,31 @@ class CsvParser {
     if (n_columns_ != 0 && fields_.size() != n_columns_)
       fail(
           fmt::format("{} column{}, separated by {}", fields_.size(), fields_.size() == 1 ? "" : "s", separator_name()),
-          lines_.place(), fmt::format("{}, as in the first line", n_columns_), fix_of_width());
+          lines_.place(), fmt::format("{}, as in the first line", n_columns_), fix_of_width(line));
   }
 
-  [[nodiscard]] std::string_view separator_name() const {
-    return separator_names[static_cast<std::size_t>(std::ranges::find(separators, separator_) - separators.begin())];
+  [[nodiscard]] std::string_view separator_name() const { return called(separator_); }
+  static std::string_view called(std::string_view separator) {
+    return separator_names[static_cast<std::size_t>(std::ranges::find(separators, separator) - separators.begin())];
+  }
+
+  static std::size_t n_fields(std::string_view line, std::string_view separator) {
+    Fields fields;
+    return split_fields(line, separator, fields) ? fields.size() : 0;
   }
 
   /// For a line that has other columns than the first one.
-  [[nodiscard]] std::string fix_of_width() const {
+  [[nodiscard]] std::string fix_of_width(std::string_view line) const {
+    const std::string_view other = guess_separator(line);
+    const std::size_t n = n_fields(line, other);
+    if (fields_.size() == 1 && n > 1 && n_fields(first_, other) != n)
+      return fmt::format("the first line has {}, this one {}: write one of them throughout", separator_name(),
+                         called(other));
     const bool has_one_more = fields_.size() == n_columns_ + 1;
     if (has_one_more && fields_.all.back().empty()) return "remove the separator at the end of the line";
     if (has_one_more && n_rows_ == 0 && options_.has_header)
-      return "give the first column a name in the first line, where R's write.table has left it out; or correct the "
-             "line";
+      return "if R's write.table made the file, put an empty name (\"\") before the others in the first line: a column "
+             "without a name that numbers the rows is left out; or correct the line";
     return fmt::format(
         "correct the line; if other than {} separate columns, begin the file with a line that says so, "
         "such as sep=;",
@@ -353,6 +365,7 @@ class CsvParser {
   ImportOptions options_;
   LineReader lines_;
   std::string_view separator_{};
+  std::string first_{};  ///< the line that says how many columns there are
   std::size_t n_columns_ = 0;
   std::vector<std::string> names_{};
   std::vector<Remark> remarks_{};

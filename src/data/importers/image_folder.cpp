@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -39,9 +40,9 @@ class Scan {
     if (!train || list_folders(*train).empty()) {  // "train" may be the name of a class
       add_split("train", root_);
     } else {
-      ignore_beside_splits();
       add_split("train", *train);
       const std::optional<std::string> val = subfolder("val");
+      ignore_beside_splits(val.has_value());
       if (val) add_split("val", *val);
       if (const std::optional<std::string> test = subfolder("test")) add_test(*test, !val);
     }
@@ -57,14 +58,15 @@ class Scan {
     return type == fs::file_type::directory ? std::optional{std::move(path)} : std::nullopt;
   }
 
-  [[nodiscard]] static std::vector<std::string> list_folders(const std::string& path) {
+  [[nodiscard]] static std::vector<std::string> list_folders(const std::string& path, bool hidden = false,
+                                                             bool must_be_listed = true) {
     std::vector<std::string> names;
     std::error_code error, unreadable;
     for (fs::directory_iterator entry{path, error}, end; !error && entry != end; entry.increment(error)) {
       std::string name = entry->path().filename().string();
-      if (!is_hidden_name(name) && entry->is_directory(unreadable)) names.push_back(std::move(name));
+      if (is_hidden_name(name) == hidden && entry->is_directory(unreadable)) names.push_back(std::move(name));
     }
-    if (error) fail_to_list(path, error);
+    if (error && must_be_listed) fail_to_list(path, error);
     return names;
   }
 
@@ -145,23 +147,32 @@ class Scan {
     }
   }
 
-  void ignore_beside_splits() {
+  void ignore_beside_splits(bool has_val) {
+    constexpr std::array<std::string_view, 5> names_of_val{"val", "valid", "validation", "dev", "eval"};
     const Listing listing = list(root_);
     for (const std::string& image : listing.images) ignore(root_ + "/" + image);
-    for (const std::string& name : listing.folders)
-      if (name != "train" && name != "val" && name != "test") ignore_tree(root_ + "/" + name);
+    for (const std::string& name : listing.folders) {
+      if (name == "train" || name == "val" || name == "test") continue;
+      const std::string path = root_ + "/" + name;
+      const bool is_split = has_class(list_folders(path, false, false));  // by another name
+      if (is_split && !has_val && std::ranges::find(names_of_val, without_slips(name)) != names_of_val.end())
+        core::fail_usage({.what = fmt::format("'{}' has the classes of train, and there is no folder val", name),
+                          .where = root_,
+                          .expected = "splits called train, val and test",
+                          .fix = fmt::format("rename '{}' to val; to leave it out, move it elsewhere", name)});
+      is_split ? count(path, result_.other_splits) : ignore_tree(path);
+    }
+  }
+
+  [[nodiscard]] bool has_class(const std::vector<std::string>& folders) const {
+    return std::ranges::any_of(folders, [this](const std::string& name) {
+      return std::ranges::find(result_.classes, composed(name)) != result_.classes.end();
+    });
   }
 
   // Of a test without labels, as TinyImageNet has it, nothing can be taken.
   void add_test(const std::string& folder, bool is_val) {
-    const std::vector<std::string> found = list_folders(folder);
-    const bool has_class = std::ranges::any_of(found, [this](const std::string& name) {
-      return std::ranges::find(result_.classes, composed(name)) != result_.classes.end();
-    });
-    if (!has_class) {
-      ignore_tree(folder);
-      return;
-    }
+    if (!has_class(list_folders(folder))) return ignore_tree(folder);
     result_.is_val_from_test = is_val;
     add_split(is_val ? "val" : "test", folder);
   }
@@ -182,12 +193,7 @@ class Scan {
 
   std::vector<std::string> add_class_folders(const std::string& folder, ImageList& images) {
     const Listing listing = list(folder);
-    if (listing.folders.empty()) {
-      core::fail_usage({.what = fmt::format("no folder of a class, but {} images", listing.images.size()),
-                        .where = folder,
-                        .expected = "one folder per class with its images in it",
-                        .fix = "make a folder per class, or give the folder above"});
-    }
+    if (listing.folders.empty()) refuse_no_class(folder, listing.images.size());
     for (const std::string& image : listing.images) ignore(folder + "/" + image);
     std::map<std::string, std::string> by_class;  // the folder of each
     for (const std::string& name : listing.folders) {
@@ -219,6 +225,16 @@ class Scan {
     if (listing.images.empty()) refuse_empty_class(folder, listing);
     for (const std::string& name : listing.folders) ignore_tree(folder + "/" + name);
     images.add_class(std::move(folder), listing.images);
+  }
+
+  [[noreturn]] static void refuse_no_class(const std::string& folder, std::size_t n_images) {
+    const std::vector<std::string> hidden = list_folders(folder, true);
+    const auto more = hidden.empty() ? "" : fmt::format(" and hidden ones such as '{}'", std::ranges::min(hidden));
+    core::fail_usage(
+        {.what = fmt::format("no folder of a class, but {} images{}", n_images, more),
+         .where = folder,
+         .expected = "one folder per class with its images in it",
+         .fix = "make a folder per class, whose name does not begin with a dot, or give the folder above"});
   }
 
   [[noreturn]] static void refuse_empty_class(const std::string& folder, const Listing& listing) {

@@ -47,6 +47,7 @@ struct ImageFolder {
   CountedPaths unread{};             ///< images in other formats, by name
   CountedPaths hidden{};             ///< files and folders, each counted as one
   CountedPaths hidden_images{};      ///< those of `hidden` that are images or hold one, by name
+  CountedPaths other_splits{};       ///< folders beside train with folders of its classes, whose files count nowhere
   CountedPaths unreadable{};         ///< folders whose files would be ignored, but cannot be listed
   std::set<std::string> composed{};  ///< classes whose names were in another form of Unicode
   bool is_val_from_test = false;
@@ -54,8 +55,8 @@ struct ImageFolder {
 
 /// Looks through `path`: a folder per class; train/, val/ and test/ with a folder per class each (a test/ alone stands
 /// in for val/, and one without classes is skipped); or, as TinyImageNet has it, train/CLASS/images/ and val/images/
-/// with val/val_annotations.txt. Throws core::Error (usage) if it is none of these, a class has no image, or the
-/// classes of the splits differ.
+/// with val/val_annotations.txt. Throws core::Error (usage) if it is none of these, a class has no image, classes of
+/// splits differ, or val has another name.
 [[nodiscard]] ImageFolder scan_image_folder(const std::string& path);
 
 }  // namespace lockstep::data

@@ -193,6 +193,10 @@ class ImagesSource final : public Source {
       remarks.push_back(
           left_out(fmt::format("{} file{} not named as JPEG, PNG, PPM or PGM, or not in a class folder: {}{}",
                                ignored.n, plural_of(ignored.n), ignored.first, more(ignored))));
+    if (const CountedPaths& splits = folder_.other_splits; splits.n > 0)
+      remarks.push_back(left_out(fmt::format(
+          "{} folder{} beside train with folders of its classes: {}{}; splits are called train, val and test", splits.n,
+          plural_of(splits.n), splits.first, more(splits))));
     if (unread.n > 0)
       remarks.push_back(left_out(fmt::format("{} image{} not named as JPEG, PNG, PPM or PGM: {} ({}){}", unread.n,
                                              plural_of(unread.n), unread.first,

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/shortage.hpp"
 
 namespace lockstep::data {
 namespace {
@@ -19,8 +20,10 @@ namespace {
 constexpr std::size_t buffer_bytes = std::size_t{1} << 17;
 
 [[noreturn]] void fail(const char* operation, const std::string& folder, int error) {
+  const std::string failure = fmt::format("cannot {} a temporary file", operation);
+  if (error != ENOSPC && error != EDQUOT) core::refuse_shortage(failure, folder, error);  // of room, the fix is known
   throw core::Error{core::ExitCode::system,
-                    {.what = fmt::format("cannot {} a temporary file: {}", operation, core::system_reason(error)),
+                    {.what = fmt::format("{}: {}", failure, core::system_reason(error)),
                      .where = folder,
                      .fix = folder == temporary_folder() ? "set TMPDIR to a folder with room for the data, uncompressed"
                                                          : "make room there, or name a folder on another file system"}};

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "core/pending.hpp"
+#include "core/print.hpp"
 #include "io/file.hpp"
 #include "io/hdf5.hpp"
 #include "support/sanitized.hpp"
@@ -41,6 +42,8 @@ TEST(Shortage, OtherErrorsAreNone) {
   for (const int error : {EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT})
     expect_error([&] { core::refuse_shortage("cannot read", "f", error); }, ExitCode::system,
                  {"cannot read: ", "(f)", "fix: "});
+  expect_error([] { throw core::lost_stdout(EFBIG); }, ExitCode::system, {"stdout: File too large", "ulimit -f"});
+  expect_error([] { throw core::lost_stdout(ENOSPC); }, ExitCode::system, {"stdout: No space left", "redirect it"});
 }
 
 TEST(Shortage, IsRecognisedInWords) {

@@ -9,6 +9,8 @@
 #include <sstream>
 
 #include "reduce_all/columns.hpp"
+#include "unit/core/thrown.hpp"
+#include "unit/io/temporary_folder.hpp"
 
 namespace lockstep::reduce_all {
 namespace {
@@ -277,6 +279,21 @@ TEST(Reports, SpendLittleTimeOnWriting) {
   const auto document = nlohmann::json::parse(std::ifstream{options.json});
   EXPECT_EQ(document["results"].size(), n_sizes);
   EXPECT_EQ(document["complete"], true);
+}
+
+TEST(Reports, SayHowAFileMayGrow) {
+  const io::TemporaryFolder folder;
+  Options options;
+  options.json = folder / "r.json";
+  Report report{options};
+  testing::internal::CaptureStdout();
+  report.begin(sample_info());
+  testing::internal::GetCapturedStdout();
+  const io::FullDisk limit{10};
+  const auto error = core::thrown_by([&] { report.end({}, true); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), core::ExitCode::system);
+  EXPECT_NE(error->problem().fix.find("ulimit -f unlimited; then measure again"), std::string::npos) << error->what();
 }
 
 TEST(TextReport, MarksTheBestOfSeveral) {

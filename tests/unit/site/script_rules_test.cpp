@@ -104,14 +104,17 @@ TEST(ScriptRules, ResourcesOfPbs) {
                    {"#PBS -l select=2:ncpus=4 -l mem=4gb\n", 1, error, "select=...:mem=4gb"},
                    {"#PBS -l mpiprocs=4\n", 1, error, "resource of a chunk"},
                    {"#PBS -l select=1:ncpus=4 -l place=scater\n", 1, error, "scatter"},
-                   {"#PBS -l select=1:ncpus=4 -l place=scatter:pack\n", 1, error, "not 'pack' there: in this order"},
-                   {"#PBS -l select=1:ncpus=4 -l place=excl:scatter\n", 1, error, "not 'scatter' there"},
+                   {"#PBS -l select=1:ncpus=4 -l place=scatter:pack\n", 1, error, "not 'pack' there: with colons"},
+                   {"#PBS -l select=1:ncpus=4 -l place=SCATTER\n", 1, error, "not 'SCATTER' there"},
+                   {"#PBS -l select=1:ncpus=4 -l place=excl:pack:shared\n", 1, error, "not 'shared' there"},
                    {"#PBS -l select=1:ncpus=4 -l place=free:excl:shared\n", 1, error, "not 'shared' there"},
-                   {"#PBS -l select=1:ncpus=4 -l place=group=rack:excl\n", 1, error, "not 'excl' there"},
+                   {"#PBS -l select=1:ncpus=4 -l place=group=a:group=b\n", 1, error, "not 'group=b' there"},
                    {"#PBS -l select=1:ncpus=4 -l place=pack:group=\n", 1, error, "group=RESOURCE"},
                    {"#PBS -l select=1:ncpus=4 -l place=pack:exclusive\n", 1, error, "excl/shared/exclhost"},
-                   {"#PBS -l select=1:ncpus=4 -l place=scatter:\n", 1, error, "no empty part: in this order"},
+                   {"#PBS -l select=1:ncpus=4 -l place=scatter:\n", 1, error, "no empty part: with colons between"},
                    {"#PBS -l place=scatter\n", 1, error, "without -l select"},
+                   {"#PBS -l ncpus=4 -l walltime=10\n#PBS -l walltime=20\n", 2, warning, "again, after line 1"},
+                   {"#PBS -l select=1:ncpus=4 -l place=free\n#PBS -l place=pack\n", 2, warning, "-l place again"},
                    {"#PBS -l nodes=2:ppn=4 -l select=1:ncpus=4\n", 1, error, "older form"},
                    {"#PBS -l waltime=10\n", 1, warning, "did you mean walltime?"},
                    {"#PBS -l walltime=10m\n", 1, error, "HH:MM:SS"},
@@ -123,7 +126,10 @@ TEST(ScriptRules, ResourcesOfPbs) {
       "", {"#PBS -V\n", "#PBS -l select=2:ncpus=64:mpiprocs=4:ngpus=4:mem=480gb+1:ncpus=128\n",
            "#PBS -l select=1:ncpus=4 -l place=pack:exclhost:group=rack\n",
            "#PBS -l select=1:ncpus=4 -l place=vscatter:group=switch\n", "#PBS -l select=1:ncpus=4 -l place=shared\n",
-           "#PBS -l nodes=2:ppn=4,walltime=10:00\n", "#PBS -l ncpus=4,mem=4gb\n", "#PBS -k oed -m abe -j oe\n",
+           "#PBS -l select=1:ncpus=4 -l place=excl:scatter\n", "#PBS -l select=1:ncpus=4 -l place=shared:scatter\n",
+           "#PBS -l select=1:ncpus=4 -l place=scatter:group=host:excl\n",
+           "#PBS -l select=1:ncpus=4 -l place=pack\n#PBS -l place=pack\n", "#PBS -l nodes=2:ppn=4,walltime=10:00\n",
+           "#PBS -l ncpus=4,mem=4gb\n", "#PBS -k oed -m abe -j oe\n",
            "#PBS -l select=1:ncpus=4:own_thing=x -l place=scatter:excl,filesystems=home\n"});
 }
 
@@ -186,7 +192,9 @@ TEST(ScriptRules, JobsOfSeveralNodes) {
        {"srun accelerate launch --num_machines=2 --rdzv_backend=c10d --main_process_ip=127.0.0.1 x.py\n", 1, error,
         "ranks of different nodes do not meet"},
        {"accelerate launch --num_machines 2 x.py\n", 1, error, "runs on the first node alone"},
-       {"deepspeed x.py\n", 1, error, "deepspeed on 2 nodes without --hostfile"},
+       {"deepspeed x.py\n", 1, error, "deepspeed on 2 nodes without --hostfile the other nodes are idle"},
+       {"deepspeed --hostfile=h --num_nodes 4 x.py\n", 1, error, "--num_nodes=4 in a job of 2 nodes"},
+       {"srun deepspeed --hostfile=h --num_gpus=4 x.py\n", 1, error, "each node starts the ranks of all"},
        {"srun deepspeed --num_gpus=4 x.py\n", 1, error, "each node trains by itself"},
        {"cp -r data $TMPDIR\nsrun ./x $TMPDIR/data\n", 1, warning, "the other nodes do not get the files"},
        {"tar -xf data.tar -C /tmp\n", 1, warning, "sbcast"}});
@@ -198,7 +206,10 @@ TEST(ScriptRules, JobsOfSeveralNodes) {
                              "srun accelerate launch --num_machines=2 --machine_rank=$r --main_process_ip=$h x.py\n",
                              "srun accelerate launch --num_machines=2 --rdzv_backend=c10d --main_process_ip=$h x.py\n",
                              "srun accelerate launch --config_file c.yaml x.py\n", "accelerate config\n",
-                             "deepspeed --hostfile=$f x.py\n", "srun torchrun $ARGS x.py\nARGS=1\n",
+                             "deepspeed --hostfile=$f x.py\n", "deepspeed --hostfile=$f --num_nodes=2 x.py\n",
+                             "srun deepspeed --hostfile=$f --no_ssh --node_rank=$r --master_addr=$h x.py\n",
+                             "srun -N 1 -n 1 deepspeed --hostfile=$f x.py\n",
+                             "accelerate launch --config_file c.yaml x.py\n", "srun torchrun $ARGS x.py\nARGS=1\n",
                              "srun --ntasks-per-node=1 cp -r data $TMPDIR\n", "cp $TMPDIR/out .\n"});
   expect_nothing("#SBATCH -N 1\n", {"export MASTER_ADDR=127.0.0.1\nsrun ./x\n", "torchrun x.py\n", "cp a $TMPDIR\n"});
   EXPECT_TRUE(has(lint("#SBATCH -N 1 --ntasks-per-node=4\nsrun cp a $TMPDIR\n"), 2, warning, "4 times on each node"));

@@ -43,10 +43,17 @@ TEST_F(CsvTold, ARefusalOfColumnsNamesTheSeparatorAndTheLikelyCause) {
     std::initializer_list<const char*> says;
   };
   for (const Row& c :
-       {Row{"a;b,c,y\n1;2;3\n", {"1 column, separated by commas", "line 2", "3, as in the first line", "sep=;"}},
+       {Row{"a;b,c,y\n1;2;3\n",
+            {"1 column, separated by commas", "line 2", "3, as in the first line",
+             "the first line has commas, this one semicolons: write one of them throughout"}},
+        Row{"a;b;y\n1,2,3\n", {"line 2", "the first line has semicolons, this one commas"}},
+        Row{"sep=;\na;b;y\n1;2;3\n1,2,3\n", {"line 4", "the first line has semicolons, this one commas"}},
+        Row{"a,1;b,2;y\n1;2;3\n", {"1 column, separated by commas", "line 2", "such as sep=;"}},
+        Row{"a;b\n1;2\n\"3,4\"\n", {"1 column, separated by semicolons", "correct the line"}},
         Row{"a;b\n1;2\n3\n", {"1 column, separated by semicolons", "line 3", "if other than semicolons"}},
         Row{"a\tb\n1\t2\n3\t4\t5\n", {"3 columns, separated by tabs", "line 3", "correct the line"}},
-        Row{"a,b\nrow1,1,2\n", {"3 columns, separated by commas", "2, as in", "R's write.table"}},
+        Row{"a,b\nrow1,1,2\n",
+            {"3 columns, separated by commas", "2, as in", "R's write.table", "an empty name (\"\")"}},
         Row{"a,b\n1,2,\n", {"3 columns, separated by commas", "remove the separator"}},
         Row{"a|b|y\n1|2|3\n", {"one column", "commas, semicolons or tabs", "commas for the '|'"}},
         Row{"a b y\n1 2 3\n", {"one column", "commas for the blanks"}},

@@ -40,6 +40,38 @@ TEST_F(ImageFolderScan, AFolderBesideTheImagesThatCannotBeListedIsNamed) {
             warning("1 folder beside the images cannot be listed, so its files are left out: other/deep"));
 }
 
+TEST_F(ImageFolderScan, ASplitByAnotherNameIsNamed) {
+  for (const char* file : {"extra/a/6.png", "validation/a/7.png"}) write(file, "");
+  EXPECT_EQ(scan().other_splits.n, 2U) << "there is a val";
+  EXPECT_EQ(scan().other_splits.first, "extra");
+  EXPECT_EQ(scan().ignored.n, 2U) << "those of other";
+  const auto source = open_images(folder_.string(), {.keep_encoded = true});
+  ASSERT_EQ(source->remarks().size(), 2U);
+  EXPECT_EQ(source->remarks()[1], left_out("2 folders beside train with folders of its classes: extra, ...; splits are "
+                                           "called train, val and test"));
+  fs::remove_all(path("val"));
+  std::string before = "validation";
+  for (const std::string name : {"validation", "valid", "dev", "eval", "Val"}) {
+    fs::rename(path(before), path(name));
+    before = name;
+    const std::string what = "'" + name + "' has the classes of train, and there is no folder val";
+    const std::string fix = "rename '" + name + "' to val";
+    expect_usage([&] { static_cast<void>(scan()); }, {what.c_str(), fix.c_str()});
+  }
+  fs::rename(path(before), path("val"));
+  EXPECT_EQ(scan().splits.size(), 3U);
+  EXPECT_EQ(scan().other_splits.n, 1U);
+  const Unreadable locked{path("other")};
+  EXPECT_EQ(scan().unreadable.first, "other");
+}
+
+TEST_F(ImageFolderScan, HiddenFoldersAreNamedWhereThereAreNoOthers) {
+  for (const char* name : {"train", "val", "test", "other"}) fs::remove_all(path(name));
+  for (const char* file : {".b/1.png", ".a/1.png"}) write(file, "");
+  expect_usage([&] { static_cast<void>(scan()); },
+               {"no folder of a class, but 0 images and hidden ones such as '.a'", "does not begin with a dot"});
+}
+
 TEST_F(ImageFolderScan, FilesBesideTheImagesOfAnnotationsAreCounted) {
   for (const char* file : {"val/images/6.png", "val/n1/7.png", "val/8.png", "val/notes.txt"}) write(file, "");
   write("val/val_annotations.txt", "6.png\ta\n");

@@ -78,7 +78,7 @@ TEST_F(SpoolTest, NamesTheFolderItCannotUse) {
   EXPECT_NE(error->problem().fix.find("TMPDIR"), std::string::npos);
 }
 
-TEST_F(SpoolTest, SaysWhenThereIsNoRoom) {
+TEST_F(SpoolTest, SaysWhenAFileMayNotGrow) {
   const FileSizeLimit limit{1 << 20};
   SpoolWriter writer;
   const std::vector<std::byte> data(3 << 20);
@@ -86,6 +86,7 @@ TEST_F(SpoolTest, SaysWhenThereIsNoRoom) {
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), core::ExitCode::system);
   EXPECT_NE(error->problem().what.find("cannot write a temporary file"), std::string::npos);
+  EXPECT_NE(error->problem().fix.find("ulimit -f unlimited"), std::string::npos) << error->problem().fix;
 }
 
 TEST_F(SpoolTest, LinesAreBounded) {
