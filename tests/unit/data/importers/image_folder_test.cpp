@@ -61,7 +61,7 @@ TEST_F(ImageFolderScan, ASplitByAnotherNameIsNamed) {
   fs::rename(path(before), path("val"));
   EXPECT_EQ(scan().splits.size(), 3U);
   EXPECT_EQ(scan().other_splits.n, 1U);
-  const Unreadable locked{path("other")};
+  const support::Unreadable locked{path("other")};
   EXPECT_EQ(scan().unreadable.first, "other");
 }
 
