@@ -92,7 +92,7 @@ constexpr std::array row_fields{
     JsonField{"algorithm", core::json_text},  JsonField{"bytes", core::json_whole},
     JsonField{"time_us", time_list},          JsonField{"core_round_trip_ns", distance_list}};
 constexpr JsonRule row_rule{.kind = JsonKind::object, .fields = row_fields};
-// Of the table only what shows that a file is not what was measured. A vector has fewer than 2^48 elements.
+// Checks only fields that show whether the file is a measurement. A vector has fewer than 2^48 elements.
 constexpr JsonRule vector_size{.kind = JsonKind::whole, .most = std::uint64_t{1} << 48};
 constexpr JsonRule wrong_elements{.kind = JsonKind::whole, .may_be_null = true};
 constexpr std::array total_fields{JsonField{"bytes", vector_size}, JsonField{"count", vector_size},

@@ -61,7 +61,7 @@ void announce_interrupt(const char* text) noexcept;
 [[nodiscard]] int pending_interrupt() noexcept;
 
 /// Collective: returns the signal that any rank received, with `mine` for this one; the same on all ranks; 0 if none.
-/// Of several signals, SIGINT wins, and SIGTERM loses to all but SIGUSR1.
+/// If ranks received different signals, SIGINT wins, and SIGTERM loses to all but SIGUSR1.
 [[nodiscard]] int agree_on_interrupt(const Communicator& world, int mine = pending_interrupt());
 
 }  // namespace lockstep::runtime

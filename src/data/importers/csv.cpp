@@ -263,7 +263,7 @@ class CsvParser {
                                             shown(columns_.y), *seen_y_.first)));
   }
 
-  // Of other columns that number the rows, only their names tell what they mean.
+  // Leaves out index columns. A column that only may be one stays, with a warning.
   Spool leave_out_row_numbers(Spool x, std::vector<Remark>& remarks) {
     if (!options_.x_columns.empty()) return x;
     std::vector<std::size_t> kept;

@@ -170,7 +170,7 @@ class Scan {
     });
   }
 
-  // Of a test without labels, as TinyImageNet has it, nothing can be taken.
+  // Ignores a test folder without labels, such as that of TinyImageNet.
   void add_test(const std::string& folder, bool is_val) {
     if (!has_class(list_folders(folder))) return ignore_tree(folder);
     result_.is_val_from_test = is_val;

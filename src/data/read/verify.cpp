@@ -176,7 +176,7 @@ class Examiner {
                       item.digest, digest));
   }
 
-  // Of a file whose bytes are those that were written: whether its index says of them what the manifest says.
+  // Compares the index of an undamaged file with the manifest.
   void examine_meaning(const ManifestFile& item, const std::optional<PassingSums>& sums) {
     const ShardReader reader = open(*item.shard);
     const ShardIndex& index = reader.index();

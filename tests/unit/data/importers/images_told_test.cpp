@@ -12,7 +12,7 @@ class ImagesTold : public ImporterTest {
   void put(const std::string& name, const FileBytes& file) const {
     write(name, {reinterpret_cast<const char*>(file.data()), file.size()});
   }
-  /// Of the one image there is.
+  /// Returns the remarks of an import of the only image.
   std::vector<Remark> told(const ImportOptions& options) const {
     const auto source = open_images(folder_.string(), options);
     static_cast<void>(source->take_tally());
