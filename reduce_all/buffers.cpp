@@ -68,19 +68,12 @@ CallBuffers BufferPool::next_pair(std::size_t bytes) {
 
 CallBuffers BufferPool::next(const comm::Call& call, int rank, int n_ranks) {
   const std::size_t size = call.element_size();
-  const core::Slice part = call.part(rank, n_ranks);
-  CallBuffers buffers = next_pair(call.bytes().value);
-  const bool gathers = call.collective == comm::Collective::all_gather;
-  const bool scatters = call.collective == comm::Collective::reduce_scatter;
-  if (in_place_) {
-    buffers.output = buffers.input;
-    if (gathers) buffers.input = buffers.input.subspan(part.offset * size, part.count * size);
-    if (scatters) buffers.output = buffers.output.subspan(part.offset * size, part.count * size);
-  } else {
-    if (gathers) buffers.input = buffers.input.subspan(0, part.count * size);
-    if (scatters) buffers.output = buffers.output.subspan(0, part.count * size);
-  }
-  return buffers;
+  const core::Slice input = call.input(rank, n_ranks), output = call.output(rank, n_ranks);
+  const CallBuffers pair = next_pair(call.bytes().value);
+  if (in_place_)
+    return {pair.input.subspan(input.offset * size, input.count * size),
+            pair.input.subspan(output.offset * size, output.count * size)};
+  return {pair.input.subspan(0, input.count * size), pair.output.subspan(0, output.count * size)};
 }
 
 }  // namespace lockstep::reduce_all

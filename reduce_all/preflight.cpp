@@ -80,7 +80,7 @@ void check_drill(const runtime::Drill& drill, std::span<const comm::Call> calls,
   drill.require_ranks(n_ranks);
   for (const runtime::Fault& fault : drill.named("wrong")) {
     std::size_t most = 0;
-    for (const comm::Call& call : calls) most = std::max(most, call.output_elements(fault.rank, n_ranks));
+    for (const comm::Call& call : calls) most = std::max(most, call.output(fault.rank, n_ranks).count);
     if (fault.number >= most)
       core::fail_usage({.what = fmt::format("rank {} has no output with element {}", fault.rank, fault.number),
                         .where = "--inject",

@@ -227,12 +227,9 @@ std::string format_element(core::DType dtype, std::uint64_t bits) {
 
 TestData::TestData(const comm::Call& call, int rank, int n_ranks, std::uint64_t seed)
     : call_{call}, rank_{rank}, n_ranks_{n_ranks}, seed_{seed} {
-  const core::Slice whole{0, call.n_elements};
-  const core::Slice part = call.part(rank, n_ranks);
-  const bool gathers = call.collective == comm::Collective::all_gather;
-  const bool scatters = call.collective == comm::Collective::reduce_scatter;
-  input_ = make_input(call, rank, n_ranks, seed, gathers ? part : whole);
-  if (!gathers) expected_ = make_expected(call, n_ranks, seed, scatters ? part : whole);
+  input_ = make_input(call, rank, n_ranks, seed, call.input(rank, n_ranks));
+  if (call.collective != comm::Collective::all_gather)
+    expected_ = make_expected(call, n_ranks, seed, call.output(rank, n_ranks));
 }
 
 void TestData::fill(std::span<std::byte> input) const {

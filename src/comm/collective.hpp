@@ -28,7 +28,8 @@ inline constexpr std::array all_reduce_ops{ReduceOp::sum, ReduceOp::prod, Reduce
 [[nodiscard]] std::string_view name(ReduceOp op) noexcept;
 
 /// A collective call, the same on all ranks. `n_elements` is the whole vector: all_reduce's input and output,
-/// reduce_scatter's input, all_gather's output. The other side of the latter two is this rank's part() of it.
+/// reduce_scatter's input, all_gather's output. The other side of the latter two is this rank's part() of it, which
+/// nothing else computes.
 struct Call {
   Collective collective = Collective::all_reduce;
   core::DType dtype = core::DType::float32;
@@ -38,15 +39,22 @@ struct Call {
 
   [[nodiscard]] core::Bytes bytes() const noexcept { return {n_elements * element_size()}; }
   [[nodiscard]] std::size_t element_size() const noexcept { return core::size_of(dtype); }
-  [[nodiscard]] std::size_t input_elements(int rank, int n_ranks) const noexcept {
-    return collective == Collective::all_gather ? part(rank, n_ranks).count : n_elements;
+  /// The input of `rank`, as a slice of the whole vector.
+  [[nodiscard]] core::Slice input(int rank, int n_ranks) const noexcept {
+    return collective == Collective::all_gather ? part(rank, n_ranks) : core::Slice{0, n_elements};
   }
-  [[nodiscard]] std::size_t output_elements(int rank, int n_ranks) const noexcept {
-    return collective == Collective::reduce_scatter ? part(rank, n_ranks).count : n_elements;
+  /// The output of `rank`, as a slice of the whole vector.
+  [[nodiscard]] core::Slice output(int rank, int n_ranks) const noexcept {
+    return collective == Collective::reduce_scatter ? part(rank, n_ranks) : core::Slice{0, n_elements};
   }
-  /// The part of the whole vector that belongs to `rank`.
+  /// The part of the whole vector that belongs to `rank`. Lengths differ by at most one grain; no part is longer than
+  /// that of rank 0.
   [[nodiscard]] core::Slice part(int rank, int n_ranks) const noexcept {
     return core::partition(n_elements, static_cast<std::size_t>(n_ranks), static_cast<std::size_t>(rank), grain);
+  }
+  /// Whether all parts have the same length and are in rank order: libraries have faster collectives for these.
+  [[nodiscard]] bool has_equal_parts(int n_ranks) const noexcept {
+    return part(0, n_ranks).count * static_cast<std::size_t>(n_ranks) == n_elements;
   }
 };
 

@@ -14,8 +14,8 @@ class ScheduledPlan final : public Plan {
  public:
   ScheduledPlan(Transport& transport, const Call& call, Schedule schedule)
       : call_{call},
-        n_input_{call.input_elements(transport.rank(), transport.n_ranks())},
-        n_output_{call.output_elements(transport.rank(), transport.n_ranks())},
+        n_input_{call.input(transport.rank(), transport.n_ranks()).count},
+        n_output_{call.output(transport.rank(), transport.n_ranks()).count},
         schedule_{std::move(schedule)},
         channel_{transport.open_channel(schedule_.n_slots())},
         scratch_{core::Bytes{schedule_.scratch_elements() * call.element_size()}},

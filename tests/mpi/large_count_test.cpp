@@ -80,7 +80,7 @@ TEST_P(LargeCount, EveryElementArrives) {
 class LargeHalves : public LargeCount {};
 
 TEST_P(LargeHalves, ReduceScatterOutOfPlace) {
-  const core::Slice mine = core::partition(n, 2, rank_);
+  const core::Slice mine = comm::Call{.n_elements = n}.part(over_->rank(), 2);
   const runtime::Buffer input{core::Bytes{n}};
   const runtime::Buffer output{core::Bytes{mine.count}};
   fill(input.as<std::uint8_t>(), make_block(1, rank_ + 1));
@@ -89,7 +89,7 @@ TEST_P(LargeHalves, ReduceScatterOutOfPlace) {
 }
 
 TEST_P(LargeHalves, AllGatherOutOfPlace) {
-  const core::Slice mine = core::partition(n, 2, rank_);
+  const core::Slice mine = comm::Call{.n_elements = n}.part(over_->rank(), 2);
   const runtime::Buffer input{core::Bytes{mine.count}};
   const runtime::Buffer output{core::Bytes{n}};
   fill(input.as<std::uint8_t>(), shifted(make_block(1, 1), mine.offset));

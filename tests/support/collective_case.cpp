@@ -56,24 +56,12 @@ template <class T>
 T expected(const comm::Call& call, int n_ranks, std::size_t i, int turn) {
   if (call.collective == Collective::all_gather) {
     int owner = 0;
-    while (i >= call.part(owner, n_ranks).offset + call.part(owner, n_ranks).count) ++owner;
+    while (core::intersection(call.part(owner, n_ranks), {i, 1}).empty()) ++owner;
     return to<T>(contribution(call.op, owner, n_ranks, i, turn));
   }
   const double value = combined(call.op, n_ranks, i, turn);
   return call.op == ReduceOp::avg ? average<T>(value, n_ranks) : to<T>(value);
 }
-
-/// The places of this rank's input and output in the whole vector.
-struct Extent {
-  Extent(const comm::Call& call, int rank, int n_ranks) {
-    const core::Slice whole{0, call.n_elements};
-    const core::Slice part = call.part(rank, n_ranks);
-    input = call.collective == Collective::all_gather ? part : whole;
-    output = call.collective == Collective::reduce_scatter ? part : whole;
-  }
-  core::Slice input;
-  core::Slice output;
-};
 
 void go(comm::Plan& plan, Mode mode) {
   if (mode == Mode::run) return plan.run();
@@ -86,22 +74,23 @@ template <class T>
 void check_as(comm::Transport& transport, const CollectiveCase& which) {
   const int rank = transport.rank();
   const int n_ranks = transport.n_ranks();
-  const Extent extent{which.call, rank, n_ranks};
+  const core::Slice input_slice = which.call.input(rank, n_ranks);
+  const core::Slice output_slice = which.call.output(rank, n_ranks);
   const auto plan = comm::make_plan(*which.algorithm, transport, which.call);
   std::vector<T> whole(which.call.n_elements);  // in place: holds both sides at their places
-  std::vector<T> separate_output(extent.output.count);
-  const std::span<T> input = std::span{whole}.subspan(extent.input.offset, extent.input.count);
+  std::vector<T> separate_output(output_slice.count);
+  const std::span<T> input = std::span{whole}.subspan(input_slice.offset, input_slice.count);
   const std::span<T> output =
-      which.in_place ? std::span{whole}.subspan(extent.output.offset, extent.output.count) : std::span{separate_output};
+      which.in_place ? std::span{whole}.subspan(output_slice.offset, output_slice.count) : std::span{separate_output};
   plan->bind(std::as_bytes(input), std::as_writable_bytes(output));
   for (int turn = 0; turn < which.n_calls; ++turn) {
     for (auto* side : {&whole, &separate_output})
       std::ranges::fill(std::as_writable_bytes(std::span{*side}), std::byte{0xA5});
     for (std::size_t i = 0; i < input.size(); ++i)
-      input[i] = to<T>(contribution(which.call.op, rank, n_ranks, extent.input.offset + i, turn));
+      input[i] = to<T>(contribution(which.call.op, rank, n_ranks, input_slice.offset + i, turn));
     go(*plan, which.mode);
     for (std::size_t i = 0; i < output.size(); ++i) {
-      const T wanted = expected<T>(which.call, n_ranks, extent.output.offset + i, turn);
+      const T wanted = expected<T>(which.call, n_ranks, output_slice.offset + i, turn);
       if (std::memcmp(&output[i], &wanted, sizeof(T)) != 0)
         throw std::runtime_error(fmt::format(
             "{}: rank {} of {}, call {}, element {} is {}, expected {}", describe(which), rank, n_ranks, turn, i,

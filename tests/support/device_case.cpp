@@ -11,17 +11,14 @@ namespace lockstep::support {
 namespace {
 
 using comm::Call;
-using comm::Collective;
 using runtime::Buffer;
 using runtime::Memory;
 
 /// Both sides of a call in the whole vector, in bytes.
 struct Sides {
   Sides(const comm::Transport& transport, const Call& call) {
-    const core::Slice whole{0, call.n_elements};
-    const core::Slice part = call.part(transport.rank(), transport.n_ranks());
-    input = in_bytes(call.collective == Collective::all_gather ? part : whole, call);
-    output = in_bytes(call.collective == Collective::reduce_scatter ? part : whole, call);
+    input = in_bytes(call.input(transport.rank(), transport.n_ranks()), call);
+    output = in_bytes(call.output(transport.rank(), transport.n_ranks()), call);
   }
   static core::Slice in_bytes(const core::Slice& elements, const Call& call) {
     return {elements.offset * call.element_size(), elements.count * call.element_size()};

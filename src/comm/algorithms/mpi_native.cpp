@@ -231,7 +231,7 @@ class MpiPlan final : public Plan {
   void finish() {
     if (std::exchange(uses_scratch_, false)) std::memcpy(output_, scratch_.data(), scratch_.size());
     if (call_.op != ReduceOp::avg || call_.collective == Collective::all_gather) return;
-    const std::size_t n = call_.output_elements(communicator_.rank(), communicator_.n_ranks());
+    const std::size_t n = call_.output(communicator_.rank(), communicator_.n_ranks()).count;
     kernels().find_divide(call_.dtype)(output_, output_, n, communicator_.n_ranks());
   }
 

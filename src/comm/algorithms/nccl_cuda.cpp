@@ -147,14 +147,11 @@ class NcclRegistered final : public Registered {
 class NcclPlan final : public DevicePlan {
  public:
   NcclPlan(nccl::Link& comm, runtime::Stream& own, const Call& call, int rank, int n_ranks)
-      : comm_{comm}, own_{own}, call_{call}, rank_{rank}, n_ranks_{n_ranks} {
-    is_even_ = true;
-    for (int q = 0; q < n_ranks; ++q) is_even_ = is_even_ && part(q).count == part(0).count;
-  }
+      : comm_{comm}, own_{own}, call_{call}, rank_{rank}, n_ranks_{n_ranks} {}
 
   void bind(runtime::DeviceSpan<const std::byte> input, runtime::DeviceSpan<std::byte> output) override {
-    core::require(input.size() == call_.input_elements(rank_, n_ranks_) * call_.element_size() &&
-                      output.size() == call_.output_elements(rank_, n_ranks_) * call_.element_size(),
+    core::require(input.size() == call_.input(rank_, n_ranks_).count * call_.element_size() &&
+                      output.size() == call_.output(rank_, n_ranks_).count * call_.element_size(),
                   "buffers have the call's sizes");
     input_ = input;
     output_ = output;
@@ -225,7 +222,7 @@ class NcclPlan final : public DevicePlan {
   int n_ranks_;
   ncclDataType_t type_ = *type_of(call_.dtype);
   ncclRedOp_t op_ = op_of(call_.op);
-  bool is_even_;
+  bool is_even_ = call_.has_equal_parts(n_ranks_);
   runtime::DeviceSpan<const std::byte> input_;
   runtime::DeviceSpan<std::byte> output_;
   runtime::Event done_;
@@ -325,7 +322,7 @@ std::optional<std::string> nccl::why_not_by_switches(const Call& call, const Tra
   if (call.op != ReduceOp::sum) return "supports only sum";
   const bool gathers = call.collective == Collective::all_gather;
   if (!gathers && call.element_size() == 1) return fmt::format("does not sum {}", core::name(call.dtype));
-  if (call.collective != Collective::all_reduce && call.n_elements % static_cast<std::size_t>(transport.n_ranks()) != 0)
+  if (call.collective != Collective::all_reduce && !call.has_equal_parts(transport.n_ranks()))
     return "needs parts of equal length";
   int version = 0;
   const bool is_known = ncclGetVersion(&version) == ncclSuccess;

@@ -93,7 +93,7 @@ class FlatPlan final : public Plan {
 
  private:
   [[nodiscard]] std::size_t input_bytes(std::size_t rank) const {
-    return call_.input_elements(static_cast<int>(rank), static_cast<int>(n_ranks_)) * call_.element_size();
+    return call_.input(static_cast<int>(rank), static_cast<int>(n_ranks_)).count * call_.element_size();
   }
   [[nodiscard]] std::vector<Mailbox>& mailboxes() { return mailboxes_[n_calls_ % mailboxes_.size()]; }
   [[nodiscard]] std::size_t peer() const { return (rank_ + next_peer_) % n_ranks_; }
@@ -109,9 +109,7 @@ class FlatPlan final : public Plan {
   }
 
   void reduce() {
-    const bool is_scatter = call_.collective == Collective::reduce_scatter;
-    const core::Slice wanted =
-        is_scatter ? call_.part(static_cast<int>(rank_), static_cast<int>(n_ranks_)) : core::Slice{0, call_.n_elements};
+    const core::Slice wanted = call_.output(static_cast<int>(rank_), static_cast<int>(n_ranks_));
     const std::size_t offset = wanted.offset * call_.element_size();
     for (std::size_t r = 0; r < n_ranks_; ++r)
       sources_[r] = (r == rank_ ? input_.data() : mailboxes()[r].payload()) + offset;

@@ -9,9 +9,9 @@ namespace {
 class StagedPlan final : public DevicePlan {
  public:
   StagedPlan(Transport& transport, const Staging& staging, const Call& call)
-      : call_{call},
-        rank_{transport.rank()},
-        n_ranks_{transport.n_ranks()},
+      : element_size_{call.element_size()},
+        input_on_host_{call.input(transport.rank(), transport.n_ranks())},
+        output_on_host_{call.output(transport.rank(), transport.n_ranks())},
         whole_{call.bytes(), runtime::Memory::pinned} {
     plan_ = staging.by != nullptr ? comm::make_plan(*staging.by, transport, call)
                                   : comm::make_plan(transport, call, staging.is_order_fixed);
@@ -39,21 +39,16 @@ class StagedPlan final : public DevicePlan {
   }
 
  private:
-  // Input and output have their places in the whole vector, as in any call in place.
-  [[nodiscard]] std::span<std::byte> on_host_input() const {
-    return call_.collective == Collective::all_gather ? own_part() : whole_.bytes();
-  }
-  [[nodiscard]] std::span<std::byte> on_host_output() const {
-    return call_.collective == Collective::reduce_scatter ? own_part() : whole_.bytes();
-  }
-  [[nodiscard]] std::span<std::byte> own_part() const {
-    const core::Slice part = call_.part(rank_, n_ranks_);
-    return whole_.bytes().subspan(part.offset * call_.element_size(), part.count * call_.element_size());
+  // Both lie in the whole vector, as in any call in place.
+  [[nodiscard]] std::span<std::byte> on_host_input() const { return on_host(input_on_host_); }
+  [[nodiscard]] std::span<std::byte> on_host_output() const { return on_host(output_on_host_); }
+  [[nodiscard]] std::span<std::byte> on_host(const core::Slice& slice) const {
+    return whole_.bytes().subspan(slice.offset * element_size_, slice.count * element_size_);
   }
 
-  Call call_;
-  int rank_;
-  int n_ranks_;
+  std::size_t element_size_;
+  core::Slice input_on_host_;
+  core::Slice output_on_host_;
   runtime::Buffer whole_;
   std::unique_ptr<Plan> plan_;
   runtime::DeviceSpan<const std::byte> input_;

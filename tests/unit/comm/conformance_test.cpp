@@ -162,8 +162,7 @@ void check_nan(const Algorithm& algorithm, comm::Transport& transport, const Cal
   const auto rank = static_cast<std::size_t>(transport.rank());
   std::vector<T> input(call.n_elements, T{1.0F});
   for (std::size_t i = rank; i < input.size(); i += n_turns) input[i] = T{std::numeric_limits<float>::quiet_NaN()};
-  const core::Slice mine = call.collective == Collective::all_reduce ? core::Slice{0, call.n_elements}
-                                                                     : call.part(transport.rank(), transport.n_ranks());
+  const core::Slice mine = call.output(transport.rank(), transport.n_ranks());
   std::vector<T> output(mine.count);
   const auto plan = comm::make_plan(algorithm, transport, call);
   plan->bind(std::as_bytes(std::span{input}), std::as_writable_bytes(std::span{output}));

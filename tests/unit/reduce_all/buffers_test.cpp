@@ -19,8 +19,8 @@ TEST(Buffers, HaveTheSizesThePlansAskFor) {
     for (const comm::Collective collective : comm::all_collectives) {
       const comm::Call call = call_of(collective, 11);
       const CallBuffers buffers = pool.next(call, 1, 3);
-      EXPECT_EQ(buffers.input.size(), 4 * call.input_elements(1, 3));
-      EXPECT_EQ(buffers.output.size(), 4 * call.output_elements(1, 3));
+      EXPECT_EQ(buffers.input.size(), 4 * call.input(1, 3).count);
+      EXPECT_EQ(buffers.output.size(), 4 * call.output(1, 3).count);
     }
   }
 }

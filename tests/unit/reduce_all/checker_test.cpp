@@ -81,7 +81,7 @@ std::vector<std::vector<std::size_t>> plantings(std::size_t n) {
 
 void expect_same_findings(Checker& checker, const TestData& data, const comm::Call& call, int rank,
                           std::size_t offset) {
-  const std::size_t n = call.output_elements(rank, n_ranks), size = call.element_size();
+  const std::size_t n = call.output(rank, n_ranks).count, size = call.element_size();
   const std::vector<std::byte> right = right_output(data, n * size);
   ASSERT_EQ(data.check(right).n_wrong, 0U);
   CheckedBytes output{n * size, offset};
@@ -120,7 +120,7 @@ void expect_same(const comm::Call& call, int rank, ThreadOrder order) {
   Checker checker{call};
   for (const std::uint64_t seed : {1, 2}) {
     const TestData data{call, rank, n_ranks, seed};
-    expect_same_input(checker, data, call, call.input_elements(rank, n_ranks), offset);
+    expect_same_input(checker, data, call, call.input(rank, n_ranks).count, offset);
     if (seed == 2) expect_same_input(checker, data, call, call.n_elements, offset);  // as a copying algorithm has it
     if (seed == 1) expect_same_findings(checker, data, call, rank, offset);
   }

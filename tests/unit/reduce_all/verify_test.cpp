@@ -22,7 +22,7 @@ comm::Call make_call(core::DType dtype, comm::ReduceOp op, std::size_t n,
 }
 
 Bytes input_of(const comm::Call& call, int rank, int n_ranks) {
-  Bytes input(call.input_elements(rank, n_ranks) * call.element_size());
+  Bytes input(call.input(rank, n_ranks).count * call.element_size());
   TestData{call, rank, n_ranks, seed}.fill(input);
   return input;
 }
