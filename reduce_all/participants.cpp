@@ -24,7 +24,7 @@ const comm::Algorithm& Participant::runs(const comm::Call& call, const comm::Tra
                                          comm::Devices devices) const {
   if (!is_auto()) return *algorithm;
   if (devices != comm::Devices::none) return comm::choose_for_devices(call, transport, devices);
-  return *comm::choose(call, transport.nodes(), false).algorithm;
+  return *comm::choose(call, transport.nodes()).algorithm;
 }
 
 std::vector<Participant> find_participants(const Options& options, std::span<const comm::Call> calls,
@@ -63,8 +63,7 @@ std::string describe_auto(std::span<const comm::Call> calls, const comm::Transpo
                               : fmt::format(", {} from {} on", now->name, core::format_bytes(call.bytes()));
     before = now;
   }
-  const bool is_fused =
-      devices == comm::Devices::none && comm::choose(calls.front(), transport.nodes(), false).is_fused;
+  const bool is_fused = devices == comm::Devices::none && comm::choose(calls.front(), transport.nodes()).is_fused;
   return text + (is_fused ? " (in training, in one pass with the update)" : "");
 }
 

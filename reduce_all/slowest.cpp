@@ -10,7 +10,7 @@ std::uint32_t keep_slowest(comm::Transport& transport, std::vector<double>& time
   const std::vector<double> mine = times;
   const comm::Call call{.dtype = core::DType::float64, .op = comm::ReduceOp::max, .n_elements = times.size()};
   // Acts as if each rank had its own node, because messages are possible anywhere.
-  const comm::Choice choice = comm::choose(call, comm::one_rank_each(transport.n_ranks()), false);
+  const comm::Choice choice = comm::choose(call, comm::one_rank_each(transport.n_ranks()));
   const auto plan = comm::make_plan(*choice.algorithm, transport, call);
   const auto bytes = std::as_writable_bytes(std::span{times});
   plan->bind(bytes, bytes);

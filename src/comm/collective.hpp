@@ -36,6 +36,8 @@ struct Call {
   ReduceOp op = ReduceOp::sum;
   std::size_t n_elements = 0;
   std::size_t grain = 1;  ///< parts begin at multiples of this many elements
+  /// Sums are those of one binary tree over ranks, whatever the length: see choose().
+  bool is_order_fixed = false;
 
   [[nodiscard]] core::Bytes bytes() const noexcept { return {n_elements * element_size()}; }
   [[nodiscard]] std::size_t element_size() const noexcept { return core::size_of(dtype); }

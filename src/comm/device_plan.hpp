@@ -132,15 +132,10 @@ void require_nccl();
 /// Device memory that a group can register. Throws core::Error (system) if there is not enough.
 [[nodiscard]] runtime::Buffer allocate_to_register(core::Bytes size);
 
-/// How the host sums the vectors that it gets from the devices.
-struct Staging {
-  const Algorithm* by = nullptr;  ///< null: the choice of choose() for each call
-  bool is_order_fixed = false;    ///< passed to choose()
-};
-
-/// Makes a group that uses pinned memory and an algorithm of the host, with the bits of that algorithm. Works with any
-/// transport, also if ranks share a GPU. start() enqueues the copy to the host, and finish() waits for that copy alone:
-/// kernels enqueued after it run while the ranks communicate. The transport must outlive the group.
-[[nodiscard]] std::unique_ptr<DeviceGroup> make_staged(Transport& transport, const Staging& staging = {});
+/// Makes a group that uses pinned memory and an algorithm of the host, with the bits of that algorithm: `by`, or by
+/// default the choice of choose() for each call. Works with any transport, also if ranks share a GPU. start() enqueues
+/// the copy to the host, and finish() waits for that copy alone: kernels enqueued after it run while the ranks
+/// communicate. The transport must outlive the group.
+[[nodiscard]] std::unique_ptr<DeviceGroup> make_staged(Transport& transport, const Algorithm* by = nullptr);
 
 }  // namespace lockstep::comm

@@ -46,6 +46,14 @@ constexpr Algorithm by_switches(Algorithm row, WhyNot why_not) {
   return row;
 }
 
+constexpr Algorithm staged_row() {
+  constexpr auto summary =
+      "GPUs: copies to pinned memory, runs the algorithm that the host would choose, copies back; any MPI";
+  Algorithm row = on_devices("staged", summary, Needs::devices, staged::make);
+  row.keeps_order = true;
+  return row;
+}
+
 constexpr Algorithm mpi_on_devices() {
   Algorithm row = on_devices("mpi:device", "GPUs: MPI_Allreduce on GPU memory, if the MPI library is GPU-aware",
                              Needs::mpi_processes, mpi_native::make_for_devices);
@@ -78,7 +86,8 @@ constexpr std::array table{
               .bytes = "S log2 P",
               .all_reduce = {make_scheduled<recursive_doubling::all_reduce>, recursive_doubling::cost},
               .reduce_scatter = {},
-              .all_gather = {}},
+              .all_gather = {},
+              .keeps_order = true},
     Algorithm{.name = "rabenseifner",
               .summary = "recursive halving, then doubling; least traffic in few steps",
               .steps = "2 log2 P (+2 unless P is a power of two)",
@@ -109,9 +118,7 @@ constexpr std::array table{
               .reduce_scatter = {},
               .all_gather = {},
               .needs = Needs::several_nodes},
-    on_devices("staged",
-               "GPUs: copies to pinned memory, runs the algorithm that the host would choose, copies back; any MPI",
-               Needs::devices, staged::make),
+    staged_row(),
     mpi_on_devices(),
     nccl_row("nccl", "GPUs: NCCL's own choice"),
     nccl_row("nccl:ring/ll", "NCCL's ring, where each 4 bytes carry a flag"),
@@ -158,12 +165,12 @@ const Algorithm* find_algorithm(std::string_view name) noexcept {
   return nullptr;
 }
 
-Choice choose(const Call& call, std::span<const int> nodes, bool is_order_fixed) {
+Choice choose(const Call& call, std::span<const int> nodes) {
   const auto n_nodes = 1 + static_cast<std::size_t>(*std::max_element(nodes.begin(), nodes.end()));
   const bool is_all_reduce = call.collective == Collective::all_reduce;
-  core::require(!is_order_fixed || call.collective != Collective::reduce_scatter,
+  core::require(!call.is_order_fixed || call.collective != Collective::reduce_scatter,
                 "a reduce_scatter has no fixed order");
-  if (is_all_reduce && is_order_fixed) return {row("recursive_doubling")};
+  if (is_all_reduce && call.is_order_fixed) return {row("recursive_doubling")};
   if (n_nodes == 1) return {row("shm"), is_all_reduce};
   if (!is_all_reduce) return {row("ring")};
   if (call.bytes() <= largest_short_message) return {row("recursive_doubling")};
@@ -201,6 +208,8 @@ std::optional<std::string> obstacle(const Algorithm& algorithm, const Call& call
   if (algorithm.is_for_devices() != (devices != Devices::none))
     return algorithm.is_for_devices() ? "works only on the memory of GPUs" : "works only on the memory of the host";
   if (!algorithm.does(call.collective)) return fmt::format("does not support {}", name(call.collective));
+  if (call.is_order_fixed && call.collective != Collective::all_gather && !algorithm.keeps_order)
+    return "does not reduce in a fixed order";
   switch (algorithm.needs) {
     case Needs::mpi_processes:
       if (transport.communicator().mpi() == nullptr) return "needs ranks that are MPI processes";
@@ -237,8 +246,8 @@ std::unique_ptr<Plan> make_plan(const Algorithm& algorithm, Transport& transport
   return algorithm.implementation(call.collective).make(transport, call);
 }
 
-std::unique_ptr<Plan> make_plan(Transport& transport, const Call& call, bool is_order_fixed) {
-  return make_plan(*choose(call, transport.nodes(), is_order_fixed).algorithm, transport, call);
+std::unique_ptr<Plan> make_plan(Transport& transport, const Call& call) {
+  return make_plan(*choose(call, transport.nodes()).algorithm, transport, call);
 }
 
 }  // namespace lockstep::comm

@@ -68,6 +68,7 @@ struct Algorithm {
   bool is_variant = false;  ///< used only if it is named
 
   bool only_all_reduce = false;  ///< device algorithms that have no other collective
+  bool keeps_order = false;      ///< sums in the tree of a call whose order is fixed
 
   [[nodiscard]] bool is_for_devices() const noexcept { return group != nullptr; }
   [[nodiscard]] bool does(Collective collective) const noexcept;
@@ -92,10 +93,10 @@ struct Choice {
 /// On several: a ring for the halves of an all_reduce; otherwise recursive doubling for short vectors, hierarchical if
 /// nodes have several ranks, and for one rank per node Rabenseifner's algorithm, or a ring if the number of ranks is
 /// not a power of two. Training sums the gradients of a node first and then asks for each owner's slice, one rank per
-/// node. If `is_order_fixed`, an all_reduce sums in a binary tree over ranks: recursive doubling pairs rank r with r^1,
-/// then the pairs, ..., and both sides add the lower one first. Training uses the same tree through shared memory on a
-/// node, and this one between nodes. A pure function, so all ranks get the same.
-[[nodiscard]] Choice choose(const Call& call, std::span<const int> nodes, bool is_order_fixed);
+/// node. If the call's order is fixed, an all_reduce sums in a binary tree over ranks: recursive doubling pairs rank r
+/// with r^1, then the pairs, ..., and both sides add the lower one first. Training uses the same tree through shared
+/// memory on a node, and this one between nodes. A pure function, so all ranks get the same.
+[[nodiscard]] Choice choose(const Call& call, std::span<const int> nodes);
 
 /// Chooses the algorithm for vectors on devices: the library of the devices if there is one and each rank has its own
 /// device, else through the host.
@@ -114,6 +115,6 @@ struct Choice {
 [[nodiscard]] std::unique_ptr<Plan> make_plan(const Algorithm& algorithm, Transport& transport, const Call& call);
 
 /// Collective: prepares `call` for the algorithm that choose() gives.
-[[nodiscard]] std::unique_ptr<Plan> make_plan(Transport& transport, const Call& call, bool is_order_fixed = false);
+[[nodiscard]] std::unique_ptr<Plan> make_plan(Transport& transport, const Call& call);
 
 }  // namespace lockstep::comm

@@ -28,7 +28,9 @@ BucketSums::BucketSums(comm::Transport& node, comm::Transport& between, NodeFlag
     : flags_{flags},
       setting_{std::move(setting)},
       has_messages_{setting_.n_nodes > 1},
-      is_fused_{comm::choose({.n_elements = setting_.gradients[0].size()}, node.nodes(), setting_.is_tree).is_fused},
+      is_fused_{
+          comm::choose({.n_elements = setting_.gradients[0].size(), .is_order_fixed = setting_.is_tree}, node.nodes())
+              .is_fused},
       // An owner's own arena is in its local memory; a tree ends at the first rank.
       target_{setting_.gradients[setting_.is_tree ? 0 : static_cast<std::size_t>(node.rank())]} {
   addends_.reserve(setting_.gradients.size());
@@ -48,8 +50,8 @@ BucketSums::BucketSums(comm::Transport& node, comm::Transport& between, NodeFlag
 /// Short messages cost their number, not their bytes, so counting rows first would double the cost.
 std::unique_ptr<comm::Plan> BucketSums::plan_between(comm::Transport& between, const core::Slice& slice) {
   if (slice.count == 0 || !has_messages_) return nullptr;
-  const comm::Call call{.n_elements = slice.count};
-  const comm::Algorithm& algorithm = *comm::choose(call, between.nodes(), setting_.is_tree).algorithm;
+  const comm::Call call{.n_elements = slice.count, .is_order_fixed = setting_.is_tree};
+  const comm::Algorithm& algorithm = *comm::choose(call, between.nodes()).algorithm;
   const bool is_sparse = !setting_.is_tree && call.bytes() > comm::largest_short_message &&
                          slice.count <= largest_sparse && setting_.rows->has_rows(slice);
   if (!is_sparse) return comm::make_plan(algorithm, between, call);

@@ -51,7 +51,8 @@ void attach(comm::Plan& plan, const T& input, T& output) {
 
 ControlWord::ControlWord(comm::Transport& world, bool is_deterministic)
     : rank_{world.rank()},
-      sum_{comm::make_plan(world, {.dtype = core::DType::float64, .n_elements = n_words}, is_deterministic)},
+      sum_{comm::make_plan(world,
+                           {.dtype = core::DType::float64, .n_elements = n_words, .is_order_fixed = is_deterministic})},
       min_{comm::make_plan(world, {.dtype = core::DType::uint64, .op = comm::ReduceOp::min, .n_elements = 1})} {
   static_assert(n_used == n_words);
   attach(*sum_, mine_, sums_);

@@ -23,8 +23,9 @@ void GroupSum::sum(std::span<double> values) {
 }
 
 GroupSum::Prepared GroupSum::prepare(std::size_t n_values) {
-  Prepared with{std::vector<double>(n_values),
-                comm::make_plan(*group_, {.dtype = core::DType::float64, .n_elements = n_values}, is_order_fixed_)};
+  Prepared with{std::vector<double>(n_values), comm::make_plan(*group_, {.dtype = core::DType::float64,
+                                                                         .n_elements = n_values,
+                                                                         .is_order_fixed = is_order_fixed_})};
   const auto bytes = std::as_writable_bytes(std::span{with.values});
   with.plan->bind(bytes, bytes);
   return with;

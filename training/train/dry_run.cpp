@@ -70,8 +70,8 @@ std::uint64_t network_bytes(const Recipe& recipe, const parallel::Synchronizer& 
   if (n_nodes == 1) return 0;
   const std::vector<int> nodes = comm::one_rank_each(n_nodes);
   const auto cost_of = [&](std::size_t n_elements) {
-    const comm::Call call{.n_elements = n_elements};
-    return comm::choose(call, nodes, recipe.deterministic).algorithm->all_reduce.cost(call, nodes).bytes;
+    const comm::Call call{.n_elements = n_elements, .is_order_fixed = recipe.deterministic};
+    return comm::choose(call, nodes).algorithm->all_reduce.cost(call, nodes).bytes;
   };
   const std::span<const parallel::Slot> slots = synchronizer.slots();
   std::uint64_t bytes = 0;

@@ -48,7 +48,7 @@ Cost cost(const Call& call, std::span<const int> nodes) {
   for (int owner = 0; owner < n_owners; ++owner) {
     for (std::size_t chunk = 0; chunk < n_chunks; ++chunk) {
       const Call piece = piece_call(call, core::partition(call.part(owner, n_owners), n_chunks, chunk).count);
-      const Cost between = choose(piece, across, false).algorithm->all_reduce.cost(piece, across);
+      const Cost between = choose(piece, across).algorithm->all_reduce.cost(piece, across);
       total.steps = std::max(total.steps, between.steps);
       total.messages += between.messages;
       total.bytes += between.bytes;

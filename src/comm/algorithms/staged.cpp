@@ -8,13 +8,12 @@ namespace {
 
 class StagedPlan final : public DevicePlan {
  public:
-  StagedPlan(Transport& transport, const Staging& staging, const Call& call)
+  StagedPlan(Transport& transport, const Algorithm* by, const Call& call)
       : element_size_{call.element_size()},
         input_on_host_{call.input(transport.rank(), transport.n_ranks())},
         output_on_host_{call.output(transport.rank(), transport.n_ranks())},
         whole_{call.bytes(), runtime::Memory::pinned} {
-    plan_ = staging.by != nullptr ? comm::make_plan(*staging.by, transport, call)
-                                  : comm::make_plan(transport, call, staging.is_order_fixed);
+    plan_ = by != nullptr ? comm::make_plan(*by, transport, call) : comm::make_plan(transport, call);
     plan_->bind(on_host_input(), on_host_output());
   }
 
@@ -58,32 +57,32 @@ class StagedPlan final : public DevicePlan {
 
 class StagedGroup final : public DeviceGroup {
  public:
-  StagedGroup(std::string_view name, Transport& transport, const Staging& staging)
-      : name_{name}, transport_{transport}, staging_{staging} {}
+  StagedGroup(std::string_view name, Transport& transport, const Algorithm* by)
+      : name_{name}, transport_{transport}, by_{by} {}
   [[nodiscard]] std::string_view name() const noexcept override { return name_; }
   [[nodiscard]] bool only_enqueues() const noexcept override { return false; }
   [[nodiscard]] std::unique_ptr<DevicePlan> make_plan(const Call& call) override {
-    return std::make_unique<StagedPlan>(transport_, staging_, call);
+    return std::make_unique<StagedPlan>(transport_, by_, call);
   }
   [[nodiscard]] std::unique_ptr<DeviceGroup> split(Transport& part) override {
-    return std::make_unique<StagedGroup>(name_, part, staging_);
+    return std::make_unique<StagedGroup>(name_, part, by_);
   }
 
  private:
   std::string_view name_;
   Transport& transport_;
-  Staging staging_;
+  const Algorithm* by_;
 };
 
 }  // namespace
 
 std::unique_ptr<DeviceGroup> staged::make(const Algorithm& row, Transport& transport) {
-  return std::make_unique<StagedGroup>(row.name, transport, Staging{});
+  return std::make_unique<StagedGroup>(row.name, transport, nullptr);
 }
 
-std::unique_ptr<DeviceGroup> make_staged(Transport& transport, const Staging& staging) {
+std::unique_ptr<DeviceGroup> make_staged(Transport& transport, const Algorithm* by) {
   const auto row = std::ranges::find(algorithms(), &staged::make, &Algorithm::group);
-  return std::make_unique<StagedGroup>(row->name, transport, staging);
+  return std::make_unique<StagedGroup>(row->name, transport, by);
 }
 
 }  // namespace lockstep::comm

@@ -18,7 +18,7 @@ int main() {
   std::array<double, 1000> values;
   values.fill(world.rank() + 1);
   const comm::Call call{.dtype = core::DType::float64, .n_elements = values.size()};
-  const comm::Algorithm& algorithm = *comm::choose(call, transport->nodes(), false).algorithm;
+  const comm::Algorithm& algorithm = *comm::choose(call, transport->nodes()).algorithm;
   const auto plan = comm::make_plan(algorithm, *transport, call);
   plan->bind(std::as_bytes(std::span{values}), std::as_writable_bytes(std::span{values}));
   plan->run();

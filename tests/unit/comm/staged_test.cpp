@@ -33,10 +33,9 @@ class OnDevices : public testing::TestWithParam<int> {
   std::unique_ptr<test::UseRecorder> use_;
 };
 
-void compare(comm::Transport& transport, const comm::Staging& staging, const Call& call, bool in_place) {
-  const auto host = staging.by != nullptr ? comm::make_plan(*staging.by, transport, call)
-                                          : comm::make_plan(transport, call, staging.is_order_fixed);
-  const auto group = comm::make_staged(transport, staging);
+void compare(comm::Transport& transport, const Call& call, bool in_place, const comm::Algorithm* by = nullptr) {
+  const auto host = by != nullptr ? comm::make_plan(*by, transport, call) : comm::make_plan(transport, call);
+  const auto group = comm::make_staged(transport, by);
   support::check(transport, {.group = group.get(), .host = host.get(), .call = call, .in_place = in_place});
 }
 
@@ -47,7 +46,7 @@ TEST_P(OnDevices, EveryTypeAndOperationHasTheBitsOfTheHost) {
         for (const ReduceOp op : comm::all_reduce_ops)
           for (const bool in_place : {false, true})
             if (collective != Collective::all_gather || op == ReduceOp::sum)
-              compare(transport, {}, {collective, dtype, op, 517}, in_place);
+              compare(transport, {collective, dtype, op, 517}, in_place);
   }));
 }
 
@@ -57,7 +56,7 @@ TEST_P(OnDevices, EveryLengthHasTheBitsOfTheHost) {
       for (const std::size_t n : {0, 1, 3, 1000, 70'001})
         for (const std::size_t grain : {1, 48})
           for (const bool in_place : {false, true})
-            compare(transport, {}, {.collective = collective, .n_elements = n, .grain = grain}, in_place);
+            compare(transport, {.collective = collective, .n_elements = n, .grain = grain}, in_place);
   }));
 }
 
@@ -65,8 +64,8 @@ TEST_P(OnDevices, NodesAndAFixedOrderAreTheHosts) {
   const std::vector<int> nodes = comm::one_rank_each(n_ranks());
   EXPECT_NO_THROW(comm::run_as_threads(nodes, [](comm::Transport& transport) {
     for (const std::size_t n : {100, 20'011}) {
-      compare(transport, {}, {.n_elements = n}, true);
-      compare(transport, {.is_order_fixed = true}, {.n_elements = n}, false);
+      compare(transport, {.n_elements = n}, true);
+      compare(transport, {.n_elements = n, .is_order_fixed = true}, false);
     }
   }));
 }
@@ -74,7 +73,7 @@ TEST_P(OnDevices, NodesAndAFixedOrderAreTheHosts) {
 TEST_P(OnDevices, AnAlgorithmCanBeNamed) {
   EXPECT_NO_THROW(comm::run_as_threads(one_node(), [](comm::Transport& transport) {
     for (const comm::Algorithm& algorithm : comm::algorithms())
-      if (!comm::obstacle(algorithm, {}, transport)) compare(transport, {.by = &algorithm}, {.n_elements = 5000}, true);
+      if (!comm::obstacle(algorithm, {}, transport)) compare(transport, {.n_elements = 5000}, true, &algorithm);
   }));
 }
 
