@@ -99,7 +99,8 @@ std::string list_text() {
                            {.header = "bytes per rank", .unit = "", .width = 35, .align = core::Align::left},
                            {.header = "what it is", .unit = "", .width = 0, .align = core::Align::left}},
                           "# "};
-  std::string text = "# P ranks, S bytes of vector, for all_reduce; a: all_reduce, s: reduce_scatter, g: all_gather\n";
+  std::string text =
+      "# P ranks, S bytes of vector, for all_reduce if it does that; a: all_reduce, s: reduce_scatter, g: all_gather\n";
   text += table.header();
   for (const comm::Algorithm& algorithm : comm::algorithms()) {
     std::string does;

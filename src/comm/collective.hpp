@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "comm/power_of_two.hpp"
 #include "core/dtype.hpp"
 #include "core/slice.hpp"
 #include "core/units.hpp"
@@ -36,7 +37,8 @@ struct Call {
   ReduceOp op = ReduceOp::sum;
   std::size_t n_elements = 0;
   std::size_t grain = 1;  ///< parts begin at multiples of this many elements
-  /// Sums are those of one binary tree over ranks, whatever the length: see choose().
+  /// Sums are those of one binary tree over ranks, whatever the collective and the length: see choose(). Parts then lie
+  /// in the order of PowerOfTwoFold::mirrored_part(), else in rank order.
   bool is_order_fixed = false;
 
   [[nodiscard]] core::Bytes bytes() const noexcept { return {n_elements * element_size()}; }
@@ -52,11 +54,13 @@ struct Call {
   /// The part of the whole vector that belongs to `rank`. Lengths differ by at most one grain; no part is longer than
   /// that of rank 0.
   [[nodiscard]] core::Slice part(int rank, int n_ranks) const noexcept {
-    return core::partition(n_elements, static_cast<std::size_t>(n_ranks), static_cast<std::size_t>(rank), grain);
+    const int index = is_order_fixed ? PowerOfTwoFold{n_ranks, rank}.mirrored_part() : rank;
+    return core::partition(n_elements, static_cast<std::size_t>(n_ranks), static_cast<std::size_t>(index), grain);
   }
   /// Whether all parts have the same length and are in rank order: libraries have faster collectives for these.
   [[nodiscard]] bool has_equal_parts(int n_ranks) const noexcept {
-    return part(0, n_ranks).count * static_cast<std::size_t>(n_ranks) == n_elements;
+    const bool is_rank_order = !is_order_fixed || n_ranks <= 3;  // up to 3 ranks have the same order in both
+    return is_rank_order && part(0, n_ranks).count * static_cast<std::size_t>(n_ranks) == n_elements;
   }
 };
 

@@ -95,6 +95,14 @@ constexpr std::array table{
               .all_reduce = {make_scheduled<rabenseifner::all_reduce>, rabenseifner::cost},
               .reduce_scatter = {},
               .all_gather = {}},
+    Algorithm{.name = "recursive_halving",
+              .summary = "pairs exchange halves of what they both have; fewest steps with least traffic",
+              .steps = "log2 P (+2 unless P is a power of two)",
+              .bytes = "(P-1)/P S",
+              .all_reduce = {},
+              .reduce_scatter = {make_scheduled<recursive_halving::reduce_scatter>, recursive_halving::cost},
+              .all_gather = {make_scheduled<recursive_halving::all_gather>, recursive_halving::cost},
+              .keeps_order = true},
     Algorithm{.name = "tree",
               .summary = "binomial tree to rank 0 and back, in segments",
               .steps = "2 ceil(log2 P)",
@@ -168,9 +176,9 @@ const Algorithm* find_algorithm(std::string_view name) noexcept {
 Choice choose(const Call& call, std::span<const int> nodes) {
   const auto n_nodes = 1 + static_cast<std::size_t>(*std::max_element(nodes.begin(), nodes.end()));
   const bool is_all_reduce = call.collective == Collective::all_reduce;
-  core::require(!call.is_order_fixed || call.collective != Collective::reduce_scatter,
-                "a reduce_scatter has no fixed order");
-  if (is_all_reduce && call.is_order_fixed) return {row("recursive_doubling")};
+  const bool gathers_on_node = call.collective == Collective::all_gather && n_nodes == 1;  // nothing is summed
+  if (call.is_order_fixed && !gathers_on_node)
+    return {is_all_reduce ? row("recursive_doubling") : row("recursive_halving")};
   if (n_nodes == 1) return {row("shm"), is_all_reduce};
   if (!is_all_reduce) return {row("ring")};
   if (call.bytes() <= largest_short_message) return {row("recursive_doubling")};

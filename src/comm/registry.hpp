@@ -57,8 +57,8 @@ using WhyNot = std::optional<std::string> (*)(const Call& call, const Transport&
 struct Algorithm {
   std::string_view name;
   std::string_view summary;
-  std::string_view steps;  ///< formula for all_reduce in P (ranks), for readers
-  std::string_view bytes;  ///< sent per rank for all_reduce in S (bytes of the vector) and P, for readers
+  std::string_view steps;  ///< formula in P (ranks) for all_reduce, or for the others if it does no all_reduce
+  std::string_view bytes;  ///< sent per rank for the same, in S (bytes of the vector) and P
   Implementation all_reduce;
   Implementation reduce_scatter;
   Implementation all_gather;
@@ -93,9 +93,13 @@ struct Choice {
 /// On several: a ring for the halves of an all_reduce; otherwise recursive doubling for short vectors, hierarchical if
 /// nodes have several ranks, and for one rank per node Rabenseifner's algorithm, or a ring if the number of ranks is
 /// not a power of two. Training sums the gradients of a node first and then asks for each owner's slice, one rank per
-/// node. If the call's order is fixed, an all_reduce sums in a binary tree over ranks: recursive doubling pairs rank r
-/// with r^1, then the pairs, ..., and both sides add the lower one first. Training uses the same tree through shared
-/// memory on a node, and this one between nodes. A pure function, so all ranks get the same.
+/// node.
+///
+/// If the call's order is fixed, sums follow a binary tree over ranks: recursive doubling pairs rank r with r^1, then
+/// the pairs, ..., and both sides add the lower one first; recursive halving gives each element of a reduce_scatter the
+/// same bits. Training uses the same tree through shared memory on a node, and this one between nodes.
+///
+/// A pure function, so all ranks get the same.
 [[nodiscard]] Choice choose(const Call& call, std::span<const int> nodes);
 
 /// Chooses the algorithm for vectors on devices: the library of the devices if there is one and each rank has its own

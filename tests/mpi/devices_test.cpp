@@ -52,8 +52,10 @@ TEST_F(OnDevices, EveryRowGivesTheHostsBits) {
     EXPECT_EQ(group->name(), row.name);
     for (const Collective collective : comm::all_collectives)
       for (const std::size_t n : {0, 1, 12, 1000, 20'011})
-        for (const bool in_place : {false, true})
-          EXPECT_NO_THROW(compare(row, *group, {.collective = collective, .n_elements = n}, in_place));
+        for (const bool is_order_fixed : {false, true})
+          for (const bool in_place : {false, true})
+            EXPECT_NO_THROW(compare(
+                row, *group, {.collective = collective, .n_elements = n, .is_order_fixed = is_order_fixed}, in_place));
     for (const DType dtype : core::all_dtypes)
       for (const ReduceOp op : comm::all_reduce_ops)
         EXPECT_NO_THROW(compare(row, *group, {.dtype = dtype, .op = op, .n_elements = 517}, true));
@@ -62,12 +64,15 @@ TEST_F(OnDevices, EveryRowGivesTheHostsBits) {
 
 TEST_F(OnDevices, WhatARowCannotDoIsSaid) {
   const Call sixteen{.dtype = DType::int16, .n_elements = 10};
+  const Call in_order{.collective = Collective::reduce_scatter, .n_elements = 10, .is_order_fixed = true};
   const Call average{.dtype = DType::int32, .op = ReduceOp::avg, .n_elements = 10};
   const Algorithm& library = comm::choose_for_devices({}, *over_, Devices::own);
   const Algorithm& through_host = comm::choose_for_devices({}, *over_, Devices::shared);
   EXPECT_NE(&library, &through_host);
   EXPECT_EQ(&comm::choose_for_devices(sixteen, *over_, Devices::own), &through_host);
+  EXPECT_EQ(&comm::choose_for_devices(in_order, *over_, Devices::own), &through_host);
   EXPECT_NE(comm::obstacle(library, sixteen, *over_, Devices::own)->find("int16"), std::string::npos);
+  EXPECT_NE(comm::obstacle(library, in_order, *over_, Devices::own)->find("fixed order"), std::string::npos);
   EXPECT_NE(comm::obstacle(library, average, *over_, Devices::own)->find("rounds more than once"), std::string::npos);
   EXPECT_NE(comm::obstacle(library, {}, *over_, Devices::shared)->find("share"), std::string::npos);
   EXPECT_NE(comm::obstacle(library, {}, *over_)->find("GPUs"), std::string::npos);

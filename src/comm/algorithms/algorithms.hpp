@@ -37,6 +37,12 @@ Schedule all_reduce(const Setting& setting);
 Cost cost(const Call& call, std::span<const int> nodes);
 }  // namespace rabenseifner
 
+namespace recursive_halving {
+Schedule reduce_scatter(const Setting& setting);
+Schedule all_gather(const Setting& setting);
+Cost cost(const Call& call, std::span<const int> nodes);
+}  // namespace recursive_halving
+
 namespace tree {
 Schedule all_reduce(const Setting& setting);
 Cost cost(const Call& call, std::span<const int> nodes);

@@ -40,9 +40,10 @@ struct Halves {
 Schedule all_reduce(const Setting& setting) {
   if (setting.n_ranks == 1) return copy_alone(setting);
   Schedule schedule;
-  const PowerOfTwoFold fold{setting};
+  const PowerOfTwoFold fold{setting.n_ranks, setting.rank};
+  const Region result{Operand::output, setting.whole()};
   if (fold.is_aside) {
-    step_aside(schedule, setting);
+    step_aside(schedule, setting, {Operand::input, setting.whole()}, result);
     return schedule;
   }
   const std::size_t n = setting.call.n_elements;
@@ -53,7 +54,7 @@ Schedule all_reduce(const Setting& setting) {
       schedule.scratch(fold.has_partner ? n : Window{0, fold.n_active / 2}.slice(n, fold.n_active).count);
   Operand running = Operand::input;
   if (fold.has_partner) {
-    take_in(schedule, setting, landing);
+    take_in(schedule, setting, landing, result);
     running = Operand::output;
   }
   for (int distance = fold.n_active / 2; distance >= 1; distance /= 2) {
@@ -80,7 +81,7 @@ Schedule all_reduce(const Setting& setting) {
     schedule.wait(recv_slot);
     schedule.wait(send_slot);
   }
-  if (fold.has_partner) give_back(schedule, setting);
+  if (fold.has_partner) give_back(schedule, setting, result);
   return schedule;
 }
 

@@ -10,14 +10,14 @@ Schedule all_reduce(const Setting& setting) {
   Schedule schedule;
   const Region result{Operand::output, setting.whole()};
   Region running{Operand::input, setting.whole()};
-  const PowerOfTwoFold fold{setting};
+  const PowerOfTwoFold fold{setting.n_ranks, setting.rank};
   if (fold.is_aside) {
-    step_aside(schedule, setting);
+    step_aside(schedule, setting, running, result);
     return schedule;
   }
   const Region landing = schedule.scratch(setting.call.n_elements);
   if (fold.has_partner) {
-    take_in(schedule, setting, landing);
+    take_in(schedule, setting, landing, result);
     running = result;
   }
   for (int distance = 1; distance < fold.n_active; distance *= 2) {
@@ -34,7 +34,7 @@ Schedule all_reduce(const Setting& setting) {
     running = result;
   }
   schedule.divide(result, setting.divisor());
-  if (fold.has_partner) give_back(schedule, setting);
+  if (fold.has_partner) give_back(schedule, setting, result);
   return schedule;
 }
 

@@ -41,9 +41,12 @@ TEST(Choose, AFixedOrderIsATree) {
       EXPECT_EQ(chosen(call, nodes), "recursive_doubling");
       EXPECT_FALSE(choose(call, nodes).is_fused);
     }
-  EXPECT_EQ(chosen({.collective = Collective::all_gather, .n_elements = few, .is_order_fixed = true}, {0, 0}), "shm");
-  const Call scatter{.collective = Collective::reduce_scatter, .is_order_fixed = true};
-  EXPECT_THROW(static_cast<void>(chosen(scatter, {0, 0})), core::Error);
+  const Call scatter{.collective = Collective::reduce_scatter, .n_elements = few, .is_order_fixed = true};
+  const Call gather{.collective = Collective::all_gather, .n_elements = few, .is_order_fixed = true};
+  EXPECT_EQ(chosen(scatter, {0, 0}), "recursive_halving");
+  EXPECT_EQ(chosen(scatter, {0, 1, 2}), "recursive_halving");
+  EXPECT_EQ(chosen(gather, {0, 0}), "shm");  // it sums nothing
+  EXPECT_EQ(chosen(gather, {0, 1, 2}), "recursive_halving");
 }
 
 TEST(Choose, WhatIsChosenCanDoTheCall) {
@@ -51,8 +54,10 @@ TEST(Choose, WhatIsChosenCanDoTheCall) {
     for (const Collective collective : all_collectives)
       for (const std::size_t n : {std::size_t{0}, std::size_t{1}, few, few + 1, 10 * few + 3})
         EXPECT_NO_THROW(run_as_threads(nodes, [&](Transport& transport) {
-          const Call call{.collective = collective, .n_elements = n};
-          support::check(transport, {.algorithm = choose(call, nodes).algorithm, .call = call, .n_calls = 1});
+          for (const bool is_order_fixed : {false, true}) {
+            const Call call{.collective = collective, .n_elements = n, .is_order_fixed = is_order_fixed};
+            support::check(transport, {.algorithm = choose(call, nodes).algorithm, .call = call, .n_calls = 1});
+          }
         })) << fmt::format("{} of {} at {} ranks", name(collective), n, nodes.size());
 }
 

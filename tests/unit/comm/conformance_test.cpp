@@ -6,8 +6,10 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "comm/transport_threads.hpp"
+#include "core/error.hpp"
 #include "support/collective_case.hpp"
 
 namespace lockstep {
@@ -24,6 +26,11 @@ using support::Mode;
 /// Powers of two, numbers between, and one more than a power.
 const int some_rank_counts[] = {1, 2, 3, 4, 5, 7, 8};
 const int more_rank_counts[] = {6, 9, 16, 17};
+
+/// Elements, and whether the order is fixed.
+const std::pair<std::size_t, bool> calls_for_traffic[] = {{0, false},  {1, false},  {2, false},    {7, false},
+                                                          {16, false}, {17, false}, {1001, false}, {100'003, false},
+                                                          {0, true},   {3, true},   {1001, true}};
 
 /// Divides ranks among nodes in blocks whose sizes differ by at most one; or in turn, like cards.
 std::vector<int> on_nodes(int n_ranks, int n_nodes, bool in_turn) {
@@ -117,14 +124,36 @@ TEST_P(OverThreads, PartsMayBeCutAtMultiples) {
   });
 }
 
+/// Whether a call in fixed order is possible: any gather, and reductions that keep the order.
+bool may_fix_order(const Algorithm& algorithm, Collective collective) {
+  return algorithm.keeps_order || collective == Collective::all_gather;
+}
+
+TEST_P(OverThreads, PartsMayLieInTheOrderOfATree) {
+  for_each_algorithm([&](const Algorithm& algorithm, Collective collective, const std::vector<int>& nodes) {
+    std::vector<CollectiveCase> cases;
+    for (const std::size_t n : {0, 5, 1000, 20'011})
+      for (const std::size_t grain : {1, 48})
+        for (const bool in_place : {false, true})
+          cases.push_back({.algorithm = &algorithm,
+                           .call = {.collective = collective, .n_elements = n, .grain = grain, .is_order_fixed = true},
+                           .in_place = in_place});
+    if (may_fix_order(algorithm, collective))
+      EXPECT_NO_THROW(run(nodes, cases));
+    else
+      EXPECT_THROW(run(nodes, cases), core::Error) << algorithm.name;
+  });
+}
+
 TEST_P(OverThreads, TrafficIsWhatTheRegistrySays) {
   for_each_algorithm([&](const Algorithm& algorithm, Collective collective, const std::vector<int>& nodes) {
-    for (const std::size_t n : {0, 1, 2, 7, 16, 17, 1001, 100'003}) {
-      const Call call{collective, DType::float32, ReduceOp::sum, n};
+    for (const auto& [n, is_order_fixed] : calls_for_traffic) {
+      if (is_order_fixed && !may_fix_order(algorithm, collective)) continue;
+      const Call call{.collective = collective, .n_elements = n, .is_order_fixed = is_order_fixed};
       const comm::Traffic traffic = run(nodes, {{.algorithm = &algorithm, .call = call, .n_calls = 1}});
       const comm::Cost cost = algorithm.implementation(collective).cost(call, nodes);
-      const std::string where =
-          fmt::format("{} {} n={} ranks={}", algorithm.name, comm::name(collective), n, n_ranks());
+      const std::string where = fmt::format("{} {} n={} ranks={} fixed={}", algorithm.name, comm::name(collective), n,
+                                            n_ranks(), is_order_fixed);
       EXPECT_EQ(traffic.messages, cost.messages) << where;
       EXPECT_EQ(traffic.bytes, cost.bytes) << where;
       if (n == 100'003) continue;  // segments of a long vector wait for each other

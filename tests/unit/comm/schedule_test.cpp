@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "comm/registry.hpp"
 #include "core/error.hpp"
 
@@ -37,7 +39,9 @@ TEST(Registry, NamesAreUniqueAndFound) {
   for (const Algorithm& algorithm : algorithms()) {
     EXPECT_EQ(find_algorithm(algorithm.name), &algorithm);
     EXPECT_FALSE(algorithm.summary.empty());
-    EXPECT_NE(algorithm.all_reduce.make != nullptr, algorithm.is_for_devices()) << algorithm.name;
+    EXPECT_TRUE(!algorithm.is_for_devices() || algorithm.all_reduce.make == nullptr) << algorithm.name;
+    EXPECT_TRUE(std::ranges::any_of(all_collectives, [&](Collective c) { return algorithm.does(c); }))
+        << algorithm.name;
   }
   EXPECT_EQ(find_algorithm("rnig"), nullptr);
 }

@@ -65,7 +65,8 @@ TEST_P(OnDevices, NodesAndAFixedOrderAreTheHosts) {
   EXPECT_NO_THROW(comm::run_as_threads(nodes, [](comm::Transport& transport) {
     for (const std::size_t n : {100, 20'011}) {
       compare(transport, {.n_elements = n}, true);
-      compare(transport, {.n_elements = n, .is_order_fixed = true}, false);
+      for (const Collective collective : comm::all_collectives)
+        compare(transport, {.collective = collective, .n_elements = n, .is_order_fixed = true}, false);
     }
   }));
 }
