@@ -81,7 +81,7 @@ check_tests
 forbid '#include *<mpi\.h>' '^src/(runtime|comm)/' '<mpi.h> belongs in src/runtime and src/comm'
 forbid '#include *<hdf5' '^src/io/' '<hdf5.h> belongs in src/io'
 forbid '#include *<Kokkos' '^src/nn/host/' 'Kokkos belongs in src/nn/host'
-forbid '#include *<(cuda|cudnn|cublas|nccl|nvml)' '/cuda/|_cuda\.|/cuda_|/nccl' "a vendor's header belongs in cuda/, *_cuda.cpp or nccl*"
+forbid '#include *<(cuda|cudnn|cublas|nccl|nvml)' '/cuda/|_cuda\.|/cuda_|/nccl/' "a vendor's header belongs in cuda/, *_cuda.cpp or nccl/"
 forbid 'MPI_I?(Allreduce|Reduce_scatter|Allgather)|nccl(AllReduce|ReduceScatter|AllGather)' '^src/comm/' \
   'a collective on data belongs in src/comm'
 forbid 'PMPI?_I?(Allreduce|Reduce_scatter|Allgather)|MPI_I?(Allreduce|Reduce_scatter|Allgather)v?\(' \

@@ -165,7 +165,7 @@ ncclResult_t check_place(const void* data, std::size_t n_bytes, ncclComm_t comm,
   return ncclInvalidUsage;
 }
 
-// Logs as NCCL does; a test of nccl_log.cpp checks the words.
+// Logs as NCCL does; a test of nccl/library.cpp checks the words.
 void log_connection() {
   const char* const level = std::getenv("NCCL_DEBUG");
   const char* const path = std::getenv("NCCL_DEBUG_FILE");

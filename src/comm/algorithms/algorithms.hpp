@@ -70,7 +70,7 @@ namespace staged {
 std::unique_ptr<DeviceGroup> make(const Algorithm& row, Transport& transport);
 }  // namespace staged
 
-/// In nccl_cuda.cpp or no_nccl.cpp.
+/// In nccl/group.cpp or nccl/no_nccl.cpp.
 namespace nccl {
 std::unique_ptr<DeviceGroup> make(const Algorithm& row, Transport& transport);
 std::optional<std::string> why_not(const Call& call, const Transport& transport);

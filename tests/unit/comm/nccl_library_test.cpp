@@ -1,5 +1,5 @@
 // What we read from NCCL's log, and that NCCL still writes it.
-#include "comm/algorithms/nccl_log.hpp"
+#include "comm/nccl/library.hpp"
 
 #include <dlfcn.h>
 #include <fcntl.h>

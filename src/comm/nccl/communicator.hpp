@@ -1,6 +1,6 @@
-// A communicator of NCCL, and its end.
+// A communicator of NCCL: how the ranks make it, the memory that is registered with it, and its end.
 // Invariant: after an error, no communicator of its family is usable, and no rank waits for their unfinished calls.
-// Used by nccl_cuda.cpp; includes NCCL's header, as only files for NCCL do.
+// Used by group.cpp and plan.cpp.
 #pragma once
 
 #include <nccl.h>
@@ -12,7 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "comm/algorithms/nccl_errors.hpp"
+#include "comm/device_plan.hpp"
+#include "comm/nccl/library.hpp"
+#include "comm/transport.hpp"
 #include "core/handle.hpp"
 
 namespace lockstep::comm::nccl {
@@ -83,5 +85,16 @@ class Link {
   Communicator comm_;
   std::jthread ending_;
 };
+
+/// Collective: connects the devices of all ranks in `link`. NCCL then uses the algorithm and the protocol that the
+/// row's name contains. The ranks meet through the transport, so no port is opened.
+[[nodiscard]] Connection connect(Link& link, std::string_view row, Transport& transport);
+
+/// Collective over the ranks of `whole`: connects the consecutive ranks of `part`.
+[[nodiscard]] ncclComm_t split(Link& whole, std::string_view row, const Transport& transport, const Transport& part);
+
+/// Collective: null if NCCL does not support it on this machine for all ranks. `link` must outlive the result.
+[[nodiscard]] std::unique_ptr<Registered> register_memory(Link& link, Transport& transport,
+                                                          runtime::DeviceSpan<std::byte> memory, Registration how);
 
 }  // namespace lockstep::comm::nccl

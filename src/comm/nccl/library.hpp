@@ -1,7 +1,10 @@
-// What NCCL logs about its connections, which it writes only to a log.
-// Invariant: if the user has asked for a log ($NCCL_DEBUG), it is left alone, and nothing is known.
-// Used by nccl_cuda.cpp, before any other NCCL call.
+// NCCL as a library: its version, its errors in our words, and what it logs about its connections.
+// Invariant: an error while connecting the ranks, before any work, is the user's to fix (usage); a later one is not
+// (system). If the user has asked for a log ($NCCL_DEBUG), it is left alone, and nothing is known.
+// Used by the files of this folder.
 #pragma once
+
+#include <nccl.h>
 
 #include <string>
 #include <string_view>
@@ -10,6 +13,15 @@
 #include "core/descriptor.hpp"
 
 namespace lockstep::comm::nccl {
+
+/// Throws core::Error (system) unless the result is a success or still in progress. `comm` may be null.
+void check(ncclResult_t result, ncclComm_t comm, std::string_view what);
+
+/// For calls that connect the ranks: throws core::Error (usage) unless the result is a success.
+void check_connected(ncclResult_t result, std::string_view what);
+
+/// "2.28.9" of 22809.
+[[nodiscard]] std::string to_text(int version);
 
 /// The last statement about connections in a log.
 [[nodiscard]] Connection read_connection(std::string_view log);
