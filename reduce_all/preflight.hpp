@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "comm/collective.hpp"
-#include "comm/connection.hpp"
+#include "comm/device_plan.hpp"
 #include "core/error.hpp"
 #include "reduce_all/options.hpp"
 #include "runtime/launcher.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/connection.hpp"
+#include "comm/device_plan.hpp"
 #include "core/timer.hpp"
 #include "reduce_all/cores.hpp"
 #include "reduce_all/links.hpp"

@@ -1,5 +1,5 @@
 // The vocabulary of the collectives: which one, on which data, and which rank owns which part of the vector.
-// Invariant: sizes are elements; the parts are a pure function of (elements, grain, ranks).
+// Invariant: sizes are elements; the parts are a pure function of the call and the number of ranks.
 // Used by every file of comm/ and by its callers.
 #pragma once
 
@@ -25,8 +25,25 @@ inline constexpr std::array all_collectives{Collective::all_reduce, Collective::
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
 inline constexpr std::array all_reduce_ops{ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max, ReduceOp::avg};
 
-[[nodiscard]] std::string_view name(Collective collective) noexcept;
-[[nodiscard]] std::string_view name(ReduceOp op) noexcept;
+[[nodiscard]] constexpr std::string_view name(Collective collective) noexcept {
+  switch (collective) {
+    case Collective::all_reduce: return "all_reduce";
+    case Collective::reduce_scatter: return "reduce_scatter";
+    case Collective::all_gather: break;
+  }
+  return "all_gather";
+}
+
+[[nodiscard]] constexpr std::string_view name(ReduceOp op) noexcept {
+  switch (op) {
+    case ReduceOp::sum: return "sum";
+    case ReduceOp::prod: return "prod";
+    case ReduceOp::min: return "min";
+    case ReduceOp::max: return "max";
+    case ReduceOp::avg: break;
+  }
+  return "avg";
+}
 
 /// A collective call, the same on all ranks. `n_elements` is the whole vector: all_reduce's input and output,
 /// reduce_scatter's input, all_gather's output. The other side of the latter two is this rank's part() of it, which

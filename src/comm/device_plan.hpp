@@ -14,8 +14,10 @@
 #include <thread>
 
 #include "comm/collective.hpp"
+#include "runtime/communicator.hpp"
 #include "runtime/device.hpp"
 #include "runtime/gpu_choice.hpp"
+#include "runtime/topology.hpp"
 
 namespace lockstep::comm {
 
@@ -118,6 +120,17 @@ void wait(const Enqueued& enqueued, DeviceGroup& group) {
 /// Collective: makes a group for the GPUs that the ranks have chosen, with the algorithm of choose_for_devices() for an
 /// all_reduce. The transport must outlive it.
 [[nodiscard]] std::unique_ptr<DeviceGroup> make_device_group(Transport& transport, const runtime::DeviceChoice& choice);
+
+/// How the devices of all ranks are connected, in a user's words; the same on all ranks.
+struct AllConnections {
+  std::string networks{};  ///< "IB", or "IB, Socket" if ranks differ; empty on one node, or if unknown
+  int n_channels = 0;      ///< rank 0's
+  std::string warning{};   ///< if ranks of several nodes use TCP sockets; else empty
+};
+
+/// Collective: `mine` is this rank's DeviceGroup::connection().
+[[nodiscard]] AllConnections gather_connections(const runtime::Communicator& world, const runtime::Topology& topology,
+                                                const Connection& mine);
 
 /// The version of the GPU library in use: "2.28.9"; empty if the program is built without one.
 [[nodiscard]] std::string nccl_version();

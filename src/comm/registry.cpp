@@ -197,20 +197,6 @@ Devices devices_of(const runtime::DeviceChoice& choice) noexcept {
   return choice.all_have_switches ? Devices::switched : Devices::own;
 }
 
-std::string_view name(Registration registration) noexcept {
-  switch (registration) {
-    case Registration::local: return "local";
-    case Registration::symmetric: return "symmetric";
-    case Registration::none: break;
-  }
-  return "none";
-}
-
-std::unique_ptr<DeviceGroup> make_device_group(Transport& transport, const runtime::DeviceChoice& choice) {
-  const Algorithm& row = choose_for_devices({}, transport, devices_of(choice));
-  return row.group(row, transport);
-}
-
 std::optional<std::string> obstacle(const Algorithm& algorithm, const Call& call, const Transport& transport,
                                     Devices devices) {
   if (algorithm.is_for_devices() != (devices != Devices::none))

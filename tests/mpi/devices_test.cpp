@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "comm/connection.hpp"
+#include "comm/device_plan.hpp"
 #include "comm/transport.hpp"
 #include "core/slice.hpp"
 #include "runtime/staging.hpp"

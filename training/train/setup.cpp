@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "comm/connection.hpp"
+#include "comm/device_plan.hpp"
 #include "comm/transport.hpp"
 #include "runtime/session.hpp"
 #include "training/recipe/resume_promise.hpp"

@@ -16,15 +16,20 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "comm/algorithms/shm_plans.hpp"
-#include "comm/copy.hpp"
 #include "comm/flag.hpp"
 #include "comm/kernels.hpp"
 #include "runtime/memory.hpp"
 
 namespace lockstep::comm {
+
+/// memcpy for spans that may be empty, and then null; they do not overlap.
+inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t n_bytes) noexcept {
+  if (n_bytes != 0) std::memcpy(to, from, n_bytes);
+}
 
 /// How far the core of another rank is, measured by the time of a look at a flag that this rank has just written.
 /// Earlier measurements would not hold, because the cores of a virtual machine move within seconds.

@@ -6,7 +6,6 @@
 
 #include "comm/algorithms/shm_plans.hpp"
 #include "comm/algorithms/shm_readers.hpp"
-#include "comm/copy.hpp"
 #include "comm/flag.hpp"
 #include "comm/kernels.hpp"
 #include "comm/schedule.hpp"

@@ -1,13 +1,28 @@
-#include "comm/connection.hpp"
+#include "comm/device_plan.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "comm/registry.hpp"
 #include "runtime/together.hpp"
 
 namespace lockstep::comm {
+
+std::string_view name(Registration registration) noexcept {
+  switch (registration) {
+    case Registration::local: return "local";
+    case Registration::symmetric: return "symmetric";
+    case Registration::none: break;
+  }
+  return "none";
+}
+
+std::unique_ptr<DeviceGroup> make_device_group(Transport& transport, const runtime::DeviceChoice& choice) {
+  const Algorithm& row = choose_for_devices({}, transport, devices_of(choice));
+  return row.group(row, transport);
+}
 
 AllConnections gather_connections(const runtime::Communicator& world, const runtime::Topology& topology,
                                   const Connection& mine) {
