@@ -1,7 +1,7 @@
 // Recursive doubling: in round k ranks 2^k apart exchange whole vectors and add. It has the fewest rounds, so it is for
 // short vectors (Thakur, Rabenseifner & Gropp 2005, section 4.4).
 #include "comm/algorithms/algorithms.hpp"
-#include "comm/algorithms/fold.hpp"
+#include "comm/algorithms/pairs.hpp"
 
 namespace lockstep::comm::recursive_doubling {
 
@@ -21,16 +21,12 @@ Schedule all_reduce(const Setting& setting) {
     running = result;
   }
   for (int distance = 1; distance < fold.n_active; distance *= 2) {
-    const int peer = fold.active_rank ^ distance;
-    schedule.recv(recv_slot, fold.rank_of(peer), landing);
-    schedule.send(send_slot, fold.rank_of(peer), running);
+    const int peer = fold.rank_of(fold.active_rank ^ distance);
+    schedule.recv(recv_slot, peer, landing);
+    schedule.send(send_slot, peer, running);
     schedule.wait(recv_slot);
     schedule.wait(send_slot);
-    // Lower ranks first, on both sides, so that both get the same bits.
-    if (peer < fold.active_rank)
-      schedule.combine(result, landing, running);
-    else
-      schedule.combine(result, running, landing);
+    combine_with(schedule, setting, peer, result, running, landing);
     running = result;
   }
   schedule.divide(result, setting.divisor());

@@ -9,46 +9,9 @@
 // Unless the number of ranks is a power of two, ranks step aside as in recursive doubling, whose tree this keeps. Such
 // a rank gives its whole vector to the next rank, and gets its finished part from it.
 #include "comm/algorithms/algorithms.hpp"
-#include "comm/algorithms/fold.hpp"
+#include "comm/algorithms/pairs.hpp"
 
 namespace lockstep::comm::recursive_halving {
-namespace {
-
-/// What this rank and its peer do in one round of a reduce_scatter.
-struct Round {
-  int peer;
-  core::Slice kept;   ///< by this rank
-  core::Slice given;  ///< to the peer, which keeps it
-};
-
-/// The places of active ranks in the order of their parts. A place includes the part of a partner that stepped aside.
-struct Places {
-  explicit Places(const Setting& s) : setting{s}, fold{s.n_ranks, s.rank}, mine{swap(fold.active_rank)} {}
-
-  /// The place of an active rank, or the active rank of a place.
-  [[nodiscard]] int swap(int active) const { return setting.call.is_order_fixed ? fold.mirrored(active) : active; }
-  [[nodiscard]] int rank_at(int place) const { return fold.rank_of(swap(place)); }
-
-  /// The elements of `n` places from `first` on.
-  [[nodiscard]] core::Slice window(int first, int n) const {
-    const int begins = rank_at(first);
-    const bool has_aside = begins < 2 * fold.extra;
-    const std::size_t begin = setting.part(has_aside ? begins - 1 : begins).offset;
-    return {begin, setting.part(rank_at(first + n - 1)).end() - begin};
-  }
-  /// The round in which windows of 2n places are halved.
-  [[nodiscard]] Round round(int n) const {
-    const int first = mine / n * n;
-    return {.peer = rank_at(mine ^ n), .kept = window(first, n), .given = window(first ^ n, n)};
-  }
-
-  Setting setting;
-  PowerOfTwoFold fold;
-  int mine;
-};
-
-}  // namespace
-
 Schedule reduce_scatter(const Setting& setting) {
   if (setting.n_ranks == 1) return copy_alone(setting);
   Schedule schedule;
@@ -75,11 +38,7 @@ Schedule reduce_scatter(const Setting& setting) {
     schedule.send(send_slot, round.peer, at(round.given));
     schedule.wait(recv_slot);
     const Region sum = n > 1 || places.fold.has_partner ? landing : result;
-    // Lower ranks first, as in recursive doubling.
-    if (round.peer < setting.rank)
-      schedule.combine(sum, landing, at(round.kept));
-    else
-      schedule.combine(sum, at(round.kept), landing);
+    combine_with(schedule, setting, round.peer, sum, at(round.kept), landing);
     schedule.wait(send_slot);
     running = sum;
     begin = round.kept.offset;
