@@ -1,7 +1,7 @@
 // The arithmetic of one element in each optimizer, shared by the loops of the host and the kernels of GPUs.
 // Invariant: a*b+c is fused exactly where fused() says so, as in PyTorch's CPU kernels. On a processor without that
 // instruction (x86 before 2013) fused() is a slow C function with the same result.
-// Used by kernels_loops.hpp and cuda/. Each file has its own copy of these functions: one made for an instruction set
+// Used by kernels_loops.cpp and cuda/. Each file has its own copy of these functions: one made for an instruction set
 // must not serve another.
 #pragma once
 

@@ -8,6 +8,8 @@
 #include <span>
 #include <string_view>
 
+#include "core/loop_sets.hpp"
+
 namespace lockstep::optim {
 
 /// Elements [offset, offset + n) of a part's arrays. Plain pointers, because the loops may call no inline function of
@@ -90,10 +92,15 @@ struct Kernels {
   void (*lamb)(const Elements&, const LambNumbers&);
   double (*squared_gradient)(const Elements&);
   double (*squared_parameter)(const Elements&);
+
+  template <core::LoopSet set>
+  [[nodiscard]] static const Kernels& version() noexcept;
 };
 
 /// Returns every set that this processor can run, slowest first; never empty.
-[[nodiscard]] std::span<const Kernels* const> available_kernels() noexcept;
+[[nodiscard]] inline std::span<const Kernels* const> available_kernels() noexcept {
+  return core::available_loops<Kernels>();
+}
 
 /// Returns the fastest set.
 [[nodiscard]] inline const Kernels& kernels() noexcept { return *available_kernels().back(); }

@@ -1,12 +1,10 @@
 // The loops of one kernel set, for vectors whose length and special instructions a `Simd` policy defines.
 // Invariant: as kernels_vectors.hpp; every set computes the same bits, except for which NaN results from two NaNs.
-// Used by kernels_plain.cpp, kernels_avx2.cpp and kernels_avx512.cpp, each compiled with its own flags.
-#pragma once
-
+// Compiled once for each instruction set (lockstep_loop_sources).
 #include <cstring>
 
-#include "comm/kernels_sets.hpp"
-#include "comm/kernels_vectors.hpp"
+#include "comm/kernels.hpp"
+#include "comm/kernels_simd.hpp"
 
 namespace lockstep::comm {
 namespace {
@@ -155,7 +153,7 @@ consteval void add_type(Kernels& kernels, core::DType dtype) {
 template <class Simd>
 consteval Kernels make_kernels() {
   Kernels kernels;
-  kernels.isa = Simd::isa;
+  kernels.isa = core::this_loop_set;
   add_type<Simd, std::int8_t>(kernels, core::DType::int8);
   add_type<Simd, std::uint8_t>(kernels, core::DType::uint8);
   add_type<Simd, std::int16_t>(kernels, core::DType::int16);
@@ -172,5 +170,13 @@ consteval Kernels make_kernels() {
   return kernels;
 }
 
+constexpr Kernels these_kernels = make_kernels<Simd<core::this_loop_set>>();
+
 }  // namespace
+
+template <>
+const Kernels& Kernels::version<core::this_loop_set>() noexcept {
+  return these_kernels;
+}
+
 }  // namespace lockstep::comm

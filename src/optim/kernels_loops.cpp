@@ -1,10 +1,7 @@
-// The loops of one kernel set; the compiler vectorizes them with the flags of the including file.
+// The loops of one kernel set; the compiler vectorizes them.
 // Invariant: an element's arithmetic is element.hpp's, and nothing else touches the parameters and the state.
-// Used by kernels_plain.cpp, kernels_avx2.cpp and kernels_avx512.cpp.
-#pragma once
-
+// Compiled once for each instruction set (lockstep_loop_sources).
 #include "optim/element.hpp"
-#include "optim/kernels_sets.hpp"
 
 namespace lockstep::optim {
 namespace {
@@ -189,18 +186,22 @@ double squared_parameter(const Elements& e) {
   return sum.total();
 }
 
-consteval Kernels make_kernels(std::string_view name) {
-  return {.name = name,
-          .sgd = &sgd,
-          .sgd_momentum = &sgd_momentum,
-          .adam = &adam,
-          .adadelta = &adadelta,
-          .lars = &lars,
-          .lamb_moments = &lamb_moments,
-          .lamb = &lamb,
-          .squared_gradient = &squared_gradient,
-          .squared_parameter = &squared_parameter};
-}
+constexpr Kernels these_kernels{.name = name(core::this_loop_set),
+                                .sgd = &sgd,
+                                .sgd_momentum = &sgd_momentum,
+                                .adam = &adam,
+                                .adadelta = &adadelta,
+                                .lars = &lars,
+                                .lamb_moments = &lamb_moments,
+                                .lamb = &lamb,
+                                .squared_gradient = &squared_gradient,
+                                .squared_parameter = &squared_parameter};
 
 }  // namespace
+
+template <>
+const Kernels& Kernels::version<core::this_loop_set>() noexcept {
+  return these_kernels;
+}
+
 }  // namespace lockstep::optim

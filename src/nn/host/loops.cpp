@@ -1,12 +1,10 @@
-// The loops for one instruction set, that of the including file.
-// Invariant: as loops.hpp; nothing here has external linkage, so no set's code can replace another's.
-// Used by loops_{plain,avx2,avx512}.cpp, each compiled with its own flags (lockstep_loop_sources).
-#pragma once
+// The loops for one instruction set.
+// Invariant: as loops.hpp; nothing here but version() has external linkage.
+// Compiled once for each instruction set (lockstep_loop_sources).
+#include "nn/host/loops.hpp"
 
 #include <cstring>
 #include <utility>
-
-#include "nn/host/loops.hpp"
 
 namespace lockstep::nn::host {
 namespace {
@@ -355,4 +353,10 @@ constexpr Loops these_loops{element_loops<float>, element_loops<bfloat16>, scale
                             transpose_blocks,     transpose_pairs,         pair_rows};
 
 }  // namespace
+
+template <>
+const Loops& Loops::version<core::this_loop_set>() noexcept {
+  return these_loops;
+}
+
 }  // namespace lockstep::nn::host

@@ -1,9 +1,11 @@
-// The loops themselves, for one instruction set: that of the file which includes this.
-// Invariant: as resize_loops.hpp; nothing here has external linkage, so that no set's code runs in place of another's.
-// Used by resize_loops_{plain,avx2,avx512}.cpp, each compiled with its own flags (lockstep_loop_sources).
-#pragma once
-
+// The loops themselves, for one instruction set.
+// Invariant: as resize_loops.hpp; nothing here but version() has external linkage.
+// Compiled once for each instruction set (lockstep_loop_sources).
 #include "data/image/resize_loops.hpp"
+
+#ifdef __SSE4_1__  // part of AVX2
+#include <immintrin.h>
+#endif
 
 namespace lockstep::data {
 namespace {
@@ -32,6 +34,35 @@ void resize_row(const std::uint8_t* in, const TapTable& across, std::uint8_t* ou
   for (std::size_t i = 0; i < across.n_out; ++i) resize_place<channels>(in, across, i, out);
 }
 
+#ifdef __SSE4_1__
+[[gnu::always_inline]] inline __m128i load_colour(const std::uint8_t* pixel) {
+  std::int32_t bytes;
+  __builtin_memcpy(&bytes, pixel, sizeof(bytes));
+  return _mm_cvtepu8_epi32(_mm_cvtsi32_si128(bytes));
+}
+
+// Four sums at a time, which the compiler does not find by itself, and as many taps at each place, those beyond its own
+// with a weight of 0: the processor foresees where such a loop ends. The fourth lane takes a byte of the next pixel and
+// writes one there, so the ends of a row go another way.
+template <>
+void resize_row<3>(const std::uint8_t* in, const TapTable& across, std::uint8_t* out) {
+  std::size_t i = 0;
+  const std::size_t n_taps = across.most_taps;
+  const __m128i half = _mm_set1_epi32(tap_half);
+  for (; i + 1 < across.n_out && across.runs[i].first + n_taps < across.n_in; ++i) {
+    const std::uint8_t* pixel = in + across.runs[i].first * 3;
+    const std::int32_t* weights = across.weights + i * across.stride;
+    __m128i sums = half;
+    for (std::size_t k = 0; k < n_taps; ++k)
+      sums = _mm_add_epi32(sums, _mm_mullo_epi32(load_colour(pixel + k * 3), _mm_set1_epi32(weights[k])));
+    const __m128i words = _mm_packus_epi32(_mm_srai_epi32(sums, tap_weight_bits), half);
+    const std::int32_t bytes = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
+    __builtin_memcpy(out + i * 3, &bytes, sizeof(bytes));
+  }
+  for (; i < across.n_out; ++i) resize_place<3>(in, across, i, out);
+}
+#endif
+
 // In pieces whose sums stay in the first cache.
 void resize_column_run(const std::uint8_t* rows, std::size_t row_bytes, std::size_t n, const std::int32_t* weights,
                        std::uint8_t* out) {
@@ -49,5 +80,14 @@ void resize_column_run(const std::uint8_t* rows, std::size_t row_bytes, std::siz
   }
 }
 
+constexpr ResizeLoops these_resize_loops{
+    .gray_row = resize_row<1>, .colour_row = resize_row<3>, .column_run = resize_column_run};
+
 }  // namespace
+
+template <>
+const ResizeLoops& ResizeLoops::version<core::this_loop_set>() noexcept {
+  return these_resize_loops;
+}
+
 }  // namespace lockstep::data
