@@ -1,4 +1,4 @@
-// Sums of squares on a device, range by range: of a gradient before prepare(), of parameters for lars.
+// Sums of squares on a device, range by range: of a gradient before prepare(), of parameters.
 // Invariant: the cut determines the order of additions, so a sum has the same bits on any GPU. It is finite if and only
 // if all elements are: double holds the square of every float32 and any sum of them.
 // Used by code that enqueues a step.

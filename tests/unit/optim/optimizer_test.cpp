@@ -233,6 +233,7 @@ TEST_P(EveryOptimizer, StateAndStepCountAreAll) {
 INSTANTIATE_TEST_SUITE_P(All, EveryOptimizer, testing::ValuesIn(all_optimizer_kinds),
                          [](const auto& test) { return std::string(name(test.param)); });
 
+// Checkpoints have these names.
 TEST(Optimizer, NamesItsStates) {
   const auto names = [](OptimizerSpec spec) {
     std::string text;
