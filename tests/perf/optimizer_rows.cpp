@@ -1,7 +1,6 @@
 #include "kernel_rows.hpp"
-#include "optim/cuda/casts.hpp"
+#include "optim/cuda/arena.hpp"
 #include "optim/cuda/device_rule.hpp"
-#include "optim/cuda/norms.hpp"
 #include "optim/optimizer_spec.hpp"
 
 namespace lockstep::perf {

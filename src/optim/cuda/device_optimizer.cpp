@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "optim/cuda/arena.hpp"
 #include "optim/cuda/device_rule.hpp"
-#include "optim/cuda/norms.hpp"
 #include "runtime/staging.hpp"
 
 namespace lockstep::optim::cuda {

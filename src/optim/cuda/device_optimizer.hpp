@@ -14,7 +14,6 @@
 
 #include "core/step_numbers.hpp"
 #include "optim/cuda/arena.hpp"
-#include "optim/cuda/pieces.hpp"
 #include "optim/cuda/step_state.hpp"
 #include "optim/loss_scale.hpp"
 #include "optim/optimizer.hpp"

@@ -10,7 +10,6 @@
 
 #include "core/step_numbers.hpp"
 #include "optim/cuda/arena.hpp"
-#include "optim/cuda/pieces.hpp"
 #include "optim/cuda/step_state.hpp"
 #include "optim/rules.hpp"
 

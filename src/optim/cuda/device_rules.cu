@@ -3,7 +3,7 @@
 #include <variant>
 
 #include "optim/cuda/device_rule.hpp"
-#include "optim/cuda/norms.hpp"
+#include "optim/cuda/arena.hpp"
 #include "optim/cuda/units.hpp"
 
 namespace lockstep::optim::cuda {

@@ -4,8 +4,8 @@
 #include <limits>
 #include <memory>
 
+#include "optim/cuda/arena.hpp"
 #include "optim/cuda/device_rule.hpp"
-#include "optim/cuda/norms.hpp"
 #include "optim/optimizer.hpp"
 #include "optim_arrays.hpp"
 #include "support/optimizer_specs.hpp"

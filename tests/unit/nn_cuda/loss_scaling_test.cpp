@@ -1,8 +1,8 @@
 // Steps in f16 whose loss is scaled by the optimizer kernels' number on the device.
 #include <gtest/gtest.h>
 
+#include "optim/cuda/arena.hpp"
 #include "optim/cuda/device_rule.hpp"
-#include "optim/cuda/norms.hpp"
 #include "optim/optimizer_spec.hpp"
 #include "unit/kernels/optim_arrays.hpp"
 #include "unit/nn_cuda/on_test_device.hpp"

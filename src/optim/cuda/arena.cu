@@ -1,8 +1,31 @@
-#include "optim/cuda/norms.hpp"
+#include <algorithm>
+
+#include "optim/cuda/arena.hpp"
 #include "optim/cuda/units.hpp"
 
 namespace lockstep::optim::cuda {
 namespace {
+
+template <class From, class To>
+struct Cast {
+  const From* from;
+  To* to;
+
+  LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
+    const auto values = kernel::load_once<From, unit>(from, i);
+    kernel::Pack<To, unit> rounded;
+    for (int j = 0; j < unit; ++j) rounded[j] = kernel::round_to<To>(kernel::to_float(values[j]));
+    kernel::store(to, i, rounded);
+  }
+};
+
+template <class From, class To>
+void enqueue_cast(Stream& stream, DeviceSpan<const From> from, DeviceSpan<To> to) {
+  core::require(from.size() == to.size() && from.size() % range_multiple == 0,
+                "both arenas of a cast have the same size, a multiple of 16 elements");
+  kernel::for_each(stream, "cast", from.size() / unit, {region_of(from)}, {region_of(to)},
+                   Cast<From, To>{from.data(), to.data()});
+}
 
 template <class T>
 struct SquaredNorms {
@@ -58,6 +81,39 @@ struct AddUp {
 };
 
 }  // namespace
+
+Cut cut(std::span<const Segment> segments) {
+  Cut result;
+  for (const Segment& segment : segments) {
+    const auto& [offset, count] = segment.slice;
+    core::require(offset % range_multiple == 0 && count % range_multiple == 0,
+                  "updated ranges begin and end at multiples of 16 elements");
+    core::require(offset + count <= most_elements, "an arena has at most most_elements elements");
+    const auto range = static_cast<std::uint32_t>(result.ranges.size());
+    const auto first_piece = static_cast<std::uint32_t>(result.pieces.size());
+    for (std::size_t done = 0; done < count; done += piece_elements)
+      result.pieces.push_back({.offset = offset + done,
+                               .n = static_cast<std::uint32_t>(std::min(count - done, piece_elements)),
+                               .range = range});
+    result.ranges.push_back({.first_piece = first_piece,
+                             .n_pieces = static_cast<std::uint32_t>(result.pieces.size()) - first_piece,
+                             .decays = segment.decays});
+  }
+  return result;
+}
+
+void cast(Stream& stream, DeviceSpan<const float> from, DeviceSpan<core::bfloat16> to) {
+  enqueue_cast(stream, from, to);
+}
+void cast(Stream& stream, DeviceSpan<const float> from, DeviceSpan<core::float16> to) {
+  enqueue_cast(stream, from, to);
+}
+void cast(Stream& stream, DeviceSpan<const core::bfloat16> from, DeviceSpan<float> to) {
+  enqueue_cast(stream, from, to);
+}
+void cast(Stream& stream, DeviceSpan<const core::float16> from, DeviceSpan<float> to) {
+  enqueue_cast(stream, from, to);
+}
 
 void squared_norms(Stream& stream, const Gradient& values, DeviceSpan<const Piece> pieces,
                    DeviceSpan<double> partials) {
