@@ -27,9 +27,12 @@ enum class LoopSet { plain, avx2, avx512 };
   return set == LoopSet::plain ? "plain" : set == LoopSet::avx2 ? "avx2" : "avx512";
 }
 
+/// The set that the including source is compiled for: `plain` unless CMake says otherwise. A source of loops defines
+/// `Loops::version<this_loop_set>()`.
 #ifdef LOCKSTEP_LOOP_SET
-/// The set that the including source is compiled for. The source defines `Loops::version<this_loop_set>()`.
 constexpr LoopSet this_loop_set = LoopSet::LOCKSTEP_LOOP_SET;
+#else
+constexpr LoopSet this_loop_set = LoopSet::plain;
 #endif
 
 /// Returns the loops that this processor can run, plain ones first and the fastest last. `Loops` is a table of
