@@ -12,6 +12,7 @@
 #include "optim/rules/adam.hpp"
 #include "optim/rules/lamb.hpp"
 #include "optim/rules/lars.hpp"
+#include "optim/rules/lion.hpp"
 #include "optim/rules/sgd.hpp"
 
 namespace lockstep::optim {
@@ -19,8 +20,8 @@ namespace lockstep::optim {
 template <class... R>
 struct RuleList {};
 
-enum class OptimizerKind : int { sgd, adam, adamw, adadelta, lars, lamb };
-using Rules = RuleList<Sgd, Adam, AdamW, Adadelta, Lars, Lamb>;
+enum class OptimizerKind : int { sgd, adam, adamw, adadelta, lars, lamb, lion };
+using Rules = RuleList<Sgd, Adam, AdamW, Adadelta, Lars, Lamb, Lion>;
 
 /// A rule as plain values.
 struct RuleRow {
