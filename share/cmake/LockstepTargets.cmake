@@ -39,36 +39,39 @@ function(lockstep_add_module name)
   endif()
 endfunction()
 
-# lockstep_loop_sources(<variable> <name> [<flag> ...])
-# Element loops compiled once for each instruction set of core/instruction_sets.hpp: <name>_plain.cpp and, on x86,
-# <name>_avx2.cpp and <name>_avx512.cpp. <name>_dispatch_{x86,portable}.cpp chooses at run time, so only these files may
-# carry such flags. Contraction of a*b+c is off, as all sets must give the same bits. They are optimized in every build
-# type: -O1, for sanitizers whose checks take minutes to optimize, is the least that leaves no inline function of std
-# behind as a weak symbol. Undefined behaviour is the same in all sets, so it is judged in <name>_plain.cpp alone. Fuzz targets
-# read files, which no loops but those of images do: they do not judge the others.
-function(lockstep_loop_sources variable name)
+# lockstep_loop_sources(<variable> <file> [<flag> ...])
+# Element loops compiled once for each instruction set of core/loop_sets.hpp, which says why: sets the variable to one source for each
+# set, a file in the build folder that includes <file>. Only these may carry such flags. Contraction of a*b+c is off, as all sets must
+# give the same bits. They are optimized in every build type: -O1, for sanitizers whose checks take minutes to optimize, is the least
+# that leaves no inline function of std behind as a weak symbol. Undefined behaviour is the same in all sets, so it is judged in the
+# plain one alone. Fuzz targets read files, which no loops but those of images do: they do not judge the others.
+function(lockstep_loop_sources variable file)
   set(flags -ffp-contract=off ${ARGN} -O3)
   if(LOCKSTEP_SANITIZE)
     list(APPEND flags -O1)
   endif()
-  if(LOCKSTEP_SANITIZE MATCHES "fuzzer" AND NOT name MATCHES "^image/")
+  if(LOCKSTEP_SANITIZE MATCHES "fuzzer" AND NOT file MATCHES "^image/")
     list(APPEND flags -fno-sanitize=all)
   endif()
-  set(sources ${name}_plain.cpp)
-  set_source_files_properties(${name}_plain.cpp PROPERTIES COMPILE_OPTIONS "${flags}")
+  set(sets plain)
+  set(flags_of_plain ${flags})
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
-    list(APPEND sources ${name}_avx2.cpp ${name}_avx512.cpp ${name}_dispatch_x86.cpp)
+    list(APPEND sets avx2 avx512)
     if(LOCKSTEP_SANITIZE)
       list(APPEND flags -fno-sanitize=undefined)
     endif()
-    set_source_files_properties(${name}_avx2.cpp PROPERTIES COMPILE_OPTIONS "${flags};-mavx2;-mfma;-mf16c")
-    set_source_files_properties(
-      ${name}_avx512.cpp
-      PROPERTIES COMPILE_OPTIONS
-                 "${flags};-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mf16c;-mfma;-mprefer-vector-width=512")
-  else()
-    list(APPEND sources ${name}_dispatch_portable.cpp)
+    set(flags_of_avx2 ${flags} -mavx2 -mfma -mf16c)
+    set(flags_of_avx512 ${flags} -mavx512f -mavx512bw -mavx512vl -mavx512dq -mf16c -mfma -mprefer-vector-width=512)
   endif()
+  cmake_path(GET file STEM name)
+  set(sources "")
+  foreach(set IN LISTS sets)
+    set(source ${CMAKE_CURRENT_BINARY_DIR}/${name}_${set}.cpp)
+    file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${CMAKE_CURRENT_SOURCE_DIR}/${file}\"\n" @ONLY)
+    set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${flags_of_${set}}"
+                                                     COMPILE_DEFINITIONS LOCKSTEP_LOOP_SET=${set})
+    list(APPEND sources ${source})
+  endforeach()
   set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 

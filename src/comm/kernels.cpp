@@ -13,15 +13,6 @@ std::atomic<const Kernels*> forced_kernels{nullptr};
 
 }  // namespace
 
-std::string_view name(Isa isa) noexcept {
-  switch (isa) {
-    case Isa::plain: return "plain";
-    case Isa::avx2: return "avx2";
-    case Isa::avx512: break;
-  }
-  return "avx512";
-}
-
 const Kernels& kernels() noexcept {
   const Kernels* forced = forced_kernels.load(std::memory_order_relaxed);
   return forced != nullptr ? *forced : *available_kernels().back();

@@ -6,16 +6,14 @@
 
 #include <cstddef>
 #include <span>
-#include <string_view>
 
 #include "comm/collective.hpp"
 #include "core/dtype.hpp"
+#include "core/loop_sets.hpp"
 
 namespace lockstep::comm {
 
-/// Enumerators equal the words shown to users.
-enum class Isa { plain, avx2, avx512 };
-[[nodiscard]] std::string_view name(Isa isa) noexcept;
+using Isa = core::LoopSet;
 
 /// dst[i] = a[i] op b[i] for n elements; dst may be a or b, no other overlap. avg combines as sum.
 using Combine = void (*)(std::byte* dst, const std::byte* a, const std::byte* b, std::size_t n);
@@ -43,6 +41,9 @@ struct Kernels {
   /// Copies with stores that bypass the caches; for results larger than the last-level cache. No overlap.
   void (*copy_streaming)(std::byte* dst, const std::byte* src, std::size_t bytes) = nullptr;
 
+  template <core::LoopSet set>
+  [[nodiscard]] static const Kernels& version() noexcept;
+
   [[nodiscard]] Combine find_combine(core::DType dtype, ReduceOp op) const noexcept {
     return combine[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(op)];
   }
@@ -53,7 +54,9 @@ struct Kernels {
 };
 
 /// Returns every set that this processor can run, slowest first; never empty.
-[[nodiscard]] std::span<const Kernels* const> available_kernels() noexcept;
+[[nodiscard]] inline std::span<const Kernels* const> available_kernels() noexcept {
+  return core::available_loops<Kernels>();
+}
 
 /// The set in use: the fastest available, unless force_kernels() chose another.
 [[nodiscard]] const Kernels& kernels() noexcept;

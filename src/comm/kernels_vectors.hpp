@@ -2,7 +2,7 @@
 // Invariant: a kernel set defines no weak symbol, because the linker could choose it for code that must run on any
 // processor. Everything is in an unnamed namespace; of std and core, only constants and always-inlined functions are
 // used.
-// Used by kernels_loops.hpp and the kernel sets.
+// Used by kernels_loops.cpp and kernels_simd.hpp.
 #pragma once
 
 #include <cstddef>

@@ -1,12 +1,9 @@
 // The vector instructions that may be used here, for loops that are compiled once for each set.
 // Invariant: the answer is always the same; processors other than x86 have no set.
-// Used by comm, data, optim and nn/host to choose their loops, and recorded in every result.
+// Used by loop_sets.hpp and data to choose loops, and recorded in every result.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -37,21 +34,5 @@ struct InstructionSets {
 
 /// Fails, and lists the choices, if the limit is not one of oneDNN's names, because oneDNN would silently ignore it.
 void check_instruction_limit();
-
-/// Loops in three versions: returns those that may run here, plain ones first and the widest last.
-template <class Loops>
-class LoopVersions {
- public:
-  LoopVersions(const Loops& plain, const Loops& avx2, const Loops& avx512) noexcept
-      : all_{&plain, &avx2, &avx512},
-        n_{1 + static_cast<std::size_t>(instruction_sets().avx2) +
-           static_cast<std::size_t>(instruction_sets().avx512)} {}
-
-  [[nodiscard]] std::span<const Loops* const> available() const noexcept { return std::span{all_}.first(n_); }
-
- private:
-  std::array<const Loops*, 3> all_;
-  std::size_t n_;
-};
 
 }  // namespace lockstep::core

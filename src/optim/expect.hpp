@@ -8,14 +8,16 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep::optim {
+#include "core/error.hpp"
 
-[[noreturn]] void fail_value(std::string_view key, const std::string& value, std::string_view expected);
+namespace lockstep::optim {
 
 /// Throws core::Error (usage) unless `holds`.
 template <class Value>
 void expect(bool holds, std::string_view key, const Value& value, std::string_view expected) {
-  if (!holds) fail_value(key, fmt::format("{}", value), expected);
+  if (!holds)
+    core::fail_usage(
+        {.what = fmt::format("{} is {}", key, value), .where = std::string(key), .expected = std::string(expected)});
 }
 
 }  // namespace lockstep::optim

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "optim/family.hpp"
+#include "optim/loops.hpp"
 
 namespace lockstep::optim {
 namespace {
@@ -23,49 +23,31 @@ Array make_zeros(std::size_t n) {
   return {values, [](float* array) { ::operator delete(array, cache_line); }};
 }
 
-std::unique_ptr<Family> make_family(const OptimizerSpec& spec) {
-  switch (spec.kind) {
-    case OptimizerKind::sgd: return make_sgd(spec);
-    case OptimizerKind::adam:
-    case OptimizerKind::adamw: return make_adam(spec);
-    case OptimizerKind::adadelta: return make_adadelta(spec);
-    case OptimizerKind::lars: return make_lars(spec);
-    case OptimizerKind::lamb: break;
-  }
-  return make_lamb(spec);
+const RuleLoops& rule_loops(const OptimizerSpec& spec) noexcept {
+  return loops().rules[static_cast<std::size_t>(spec.kind)];
+}
+
+Elements of_slice(const Elements& all, const core::Slice& slice) {
+  Elements elements = all;
+  elements.offset = slice.offset;
+  elements.n = slice.count;
+  return elements;
 }
 
 }  // namespace
 
-/// The arrays of one pass, from which ranges are made.
-struct Optimizer::Pass {
-  Elements all;
-
-  [[nodiscard]] Range range(const Segment& segment) const {
-    Range range{.elements = all, .decays = segment.decays};
-    range.elements.offset = segment.slice.offset;
-    range.elements.n = segment.slice.count;
-    return range;
-  }
-};
-
 Optimizer::Optimizer(const OptimizerSpec& spec, std::vector<Segment> segments, std::size_t n_elements)
-    : n_elements_{n_elements}, segments_{std::move(segments)} {
+    : spec_{spec}, n_elements_{n_elements}, segments_{std::move(segments)} {
   check(spec);
   check_segments();
-  family_ = make_family(spec);
   join_segments();
-  for (const std::string_view name : family_->state_names()) {
+  for (const std::string_view name : state_names(spec_)) {
     arrays_.push_back(make_zeros(n_elements_));
     state_.push_back({name, {arrays_.back().get(), n_elements_}});
   }
   if (needs_norms()) norms_.resize(2 * segments_.size());
   gradient_norms_.resize(segments_.size());
 }
-
-Optimizer::~Optimizer() = default;
-Optimizer::Optimizer(Optimizer&&) noexcept = default;
-Optimizer& Optimizer::operator=(Optimizer&&) noexcept = default;
 
 void Optimizer::check_segments() const {
   std::size_t end = 0;
@@ -88,9 +70,7 @@ void Optimizer::join_segments() {
   }
 }
 
-bool Optimizer::needs_norms() const noexcept { return family_->needs_norms(); }
-
-Optimizer::Pass Optimizer::start_pass(float scale, Gradients gradients, std::span<float> parameters) {
+Elements Optimizer::start_pass(float scale, Gradients gradients, std::span<float> parameters) {
   core::require(!gradients.empty(), "a step has the gradients of at least one rank");
   sources_.clear();
   for (const auto gradient : gradients) {
@@ -100,7 +80,7 @@ Optimizer::Pass Optimizer::start_pass(float scale, Gradients gradients, std::spa
   Elements all{
       .gradients = sources_.data(), .n_gradients = sources_.size(), .scale = scale, .parameters = parameters.data()};
   for (std::size_t i = 0; i < arrays_.size(); ++i) all.state[i] = arrays_[i].get();
-  return {all};
+  return all;
 }
 
 void Optimizer::step(double lr, float scale, Gradients gradients, std::span<float> parameters) {
@@ -111,9 +91,12 @@ void Optimizer::step(double lr, float scale, Gradients gradients, std::span<floa
 std::span<double> Optimizer::begin_step(float scale, Gradients gradients, std::span<float> parameters) {
   if (!needs_norms()) return {};
   core::require(parameters.size() == n_elements_, "parameters are as long as their part");
-  const Pass pass = start_pass(scale, gradients, parameters);
+  const Elements all = start_pass(scale, gradients, parameters);
+  const RuleLoops& rule = rule_loops(spec_);
   for (std::size_t i = 0; i < segments_.size(); ++i) {
-    const SquaredNorms norms = family_->measure(pass.range(segments_[i]), n_steps_ + 1);
+    const auto& [slice, decays] = segments_[i];
+    const SquaredNorms norms =
+        rule.measure(of_slice(all, slice), {.spec = spec_, .decays = decays, .step = n_steps_ + 1});
     norms_[2 * i] = norms.parameter;
     norms_[2 * i + 1] = norms.update;
   }
@@ -123,30 +106,31 @@ std::span<double> Optimizer::begin_step(float scale, Gradients gradients, std::s
 void Optimizer::finish_step(double lr, float scale, Gradients gradients, std::span<float> parameters,
                             std::span<const core::Slice> touched) {
   core::require(parameters.size() == n_elements_, "parameters are as long as their part");
-  const Pass pass = start_pass(scale, gradients, parameters);
+  const Elements all = start_pass(scale, gradients, parameters);
   ++n_steps_;
   for (std::size_t i = 0; i < ranges_.size(); ++i) {
-    Range range = pass.range(ranges_[i]);
-    if (needs_norms()) range.norms = {norms_[2 * i], norms_[2 * i + 1]};
-    if (needs_norms() || touched.empty())
-      family_->update(range, lr, n_steps_);
+    const auto& [slice, decays] = ranges_[i];
+    const Settings settings{.spec = spec_, .decays = decays, .lr = lr, .step = n_steps_};
+    if (needs_norms())
+      rule_loops(spec_).update(of_slice(all, slice), settings, {norms_[2 * i], norms_[2 * i + 1]});
+    else if (touched.empty())
+      rule_loops(spec_).update(of_slice(all, slice), settings, {});
     else
-      update_touched(range, touched, lr);
+      update_touched(of_slice(all, slice), touched, settings);
   }
 }
 
 /// Updates pieces with and without a gradient, in the order of the arena.
-void Optimizer::update_touched(const Range& range, std::span<const core::Slice> touched, double lr) const {
-  const std::size_t end = range.elements.offset + range.elements.n;
-  std::size_t done = range.elements.offset;
+void Optimizer::update_touched(const Elements& range, std::span<const core::Slice> touched,
+                               const Settings& settings) const {
+  const std::size_t end = range.offset + range.n;
+  std::size_t done = range.offset;
   const auto update_until = [&](std::size_t until, bool has_gradient) {
     if (std::min(until, end) <= done) return;
-    Range piece = range;
-    piece.elements.offset = done;
-    piece.elements.n = std::min(until, end) - done;
-    if (!has_gradient) piece.elements.n_gradients = 0;
-    family_->update(piece, lr, n_steps_);
-    done += piece.elements.n;
+    Elements piece = of_slice(range, {done, std::min(until, end) - done});
+    if (!has_gradient) piece.n_gradients = 0;
+    rule_loops(spec_).update(piece, settings, {});
+    done += piece.n;
   };
   for (const core::Slice& part : touched) {
     if (part.offset >= done + least_gap) update_until(part.offset, false);
@@ -156,9 +140,9 @@ void Optimizer::update_touched(const Range& range, std::span<const core::Slice> 
 }
 
 std::span<const double> Optimizer::squared_norms(float scale, Gradients gradients) {
-  const Pass pass = start_pass(scale, gradients, {});
+  const Elements all = start_pass(scale, gradients, {});
   for (std::size_t i = 0; i < segments_.size(); ++i)
-    gradient_norms_[i] = kernels().squared_gradient(pass.range(segments_[i]).elements);
+    gradient_norms_[i] = loops().squared_gradient(of_slice(all, segments_[i].slice));
   return gradient_norms_;
 }
 

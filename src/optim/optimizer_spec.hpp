@@ -1,40 +1,33 @@
-// The choice of optimizer and its numbers; the learning rate belongs to the schedule.
-// Invariant: a description only; default_spec() has PyTorch's defaults, or the paper's if PyTorch has none.
+// The choice of a rule: its word, defaults and ranges.
+// Invariant: pure; what differs between rules is read from rules.hpp.
 // Used by the recipe, the optimizers and parallel/.
 #pragma once
 
-#include <array>
 #include <optional>
+#include <span>
 #include <string_view>
+
+#include "optim/rules.hpp"
 
 namespace lockstep::optim {
 
-/// Enumerators equal the words of the recipe. lars: You, Gitman, Ginsburg 2017 (arXiv 1708.03888); lamb: You et al.
-/// 2019 (arXiv 1904.00962); the others as in torch.optim.
-enum class OptimizerKind { sgd, adam, adamw, adadelta, lars, lamb };
-
-inline constexpr std::array<OptimizerKind, 6> all_optimizer_kinds{OptimizerKind::sgd,   OptimizerKind::adam,
-                                                                  OptimizerKind::adamw, OptimizerKind::adadelta,
-                                                                  OptimizerKind::lars,  OptimizerKind::lamb};
-
-[[nodiscard]] std::string_view name(OptimizerKind kind) noexcept;
+[[nodiscard]] constexpr std::string_view name(OptimizerKind kind) noexcept { return rule_row(kind).description.word; }
 [[nodiscard]] std::optional<OptimizerKind> find_optimizer_kind(std::string_view word) noexcept;
 
-/// Each kind ignores the members that it does not use.
-struct OptimizerSpec {
-  OptimizerKind kind = OptimizerKind::sgd;
-  double weight_decay = 0;  ///< all; adamw and lamb: decoupled from the gradient
-  double momentum = 0;      ///< sgd, lars
-  double dampening = 0;     ///< sgd
-  bool nesterov = false;    ///< sgd
-  double beta1 = 0.9;       ///< adam, adamw, lamb
-  double beta2 = 0.999;     ///< adam, adamw, lamb
-  double rho = 0.9;         ///< adadelta
-  double eps = 1e-8;        ///< adam, adamw, lamb, adadelta
-  double trust = 0.001;     ///< lars
-};
+[[nodiscard]] constexpr OptimizerSpec default_spec(OptimizerKind kind) noexcept {
+  OptimizerSpec spec = rule_row(kind).description.defaults;
+  spec.kind = kind;
+  return spec;
+}
+[[nodiscard]] constexpr double default_rate(OptimizerKind kind) noexcept { return rule_row(kind).description.lr; }
 
-[[nodiscard]] OptimizerSpec default_spec(OptimizerKind kind) noexcept;
+/// Whether a step needs norms of whole tensors. Such rules also treat biases and normalization in their own way.
+[[nodiscard]] constexpr bool needs_norms(OptimizerKind kind) noexcept { return rule_row(kind).norms != Norms::none; }
+
+/// The states that are kept for each element, in the order of a rule's step().
+[[nodiscard]] constexpr std::span<const std::string_view> state_names(const OptimizerSpec& spec) noexcept {
+  return spec.momentum == 0 ? rule_row(spec.kind).states_without_momentum : rule_row(spec.kind).states;
+}
 
 /// Throws core::Error (usage) naming the key in kebab case (`weight-decay`) and the expected range.
 void check(const OptimizerSpec& spec);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "optim/cuda/casts.hpp"
+#include "optim/cuda/arena.hpp"
 #include "runtime/accelerator.hpp"
 
 namespace lockstep::runtime {

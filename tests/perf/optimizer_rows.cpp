@@ -1,8 +1,7 @@
 #include "kernel_rows.hpp"
-#include "optim/cuda/casts.hpp"
-#include "optim/cuda/norms.hpp"
-#include "optim/cuda/prepare.hpp"
-#include "optim/cuda/updates.hpp"
+#include "optim/cuda/arena.hpp"
+#include "optim/cuda/device_rule.hpp"
+#include "optim/optimizer_spec.hpp"
 
 namespace lockstep::perf {
 namespace {
@@ -50,7 +49,7 @@ class OptimizerRows {
 
  private:
   DeviceSpan<double> doubles(std::size_t n) { return span(arrays_.make<double>(n), n); }
-  void add(const char* name, std::size_t n_bytes, std::function<void(Stream&)> enqueue) {
+  void add(const std::string& name, std::size_t n_bytes, std::function<void(Stream&)> enqueue) {
     rows_.push_back({name, n_bytes, std::move(enqueue)});
   }
 
@@ -64,49 +63,52 @@ class OptimizerRows {
     add("cast", (of_float + of_copy) * n_,
         [from = parameters_, to = copy_](Stream& stream) { cast(stream, DeviceSpan<const float>{from}, to); });
     const std::size_t of_states = 2 * sizeof(StepState) + sizeof(core::StepNumbers);
-    const auto numbers = numbers_of<optim::LambNumbers>();
-    add("prepare", of_states + sizeof(PieceRange) + sizeof(double) + sizeof(optim::LambNumbers),
-        [of = preparation_, numbers](Stream& stream) { prepare(stream, of, numbers); });
-    add("adapt",
-        of_states - sizeof(StepState) + sizeof(PieceRange) + 2 * sizeof(double) + 2 * sizeof(optim::LambNumbers),
-        [of = preparation_, norms = Norms{totals_[0], totals_[1]}, numbers](Stream& stream) {
-          adapt(stream, of, norms, numbers);
+    const DeviceRule& lamb = device_rule(optim::OptimizerKind::lamb);
+    const auto numbers = numbers_of(lamb);
+    preparation_.spec = optim::default_spec(optim::OptimizerKind::lamb);
+    add("prepare", of_states + sizeof(PieceRange) + sizeof(double) + lamb.numbers_bytes,
+        [of = preparation_, numbers, &lamb](Stream& stream) { lamb.prepare(stream, of, numbers); });
+    add("adapt", of_states - sizeof(StepState) + sizeof(PieceRange) + 2 * sizeof(double) + 2 * lamb.numbers_bytes,
+        [of = preparation_, norms = Squares{totals_[0], totals_[1]}, numbers, &lamb](Stream& stream) {
+          lamb.adapt(stream, of, norms, numbers);
         });
   }
 
-  /// With this many arrays of state, read and written.
-  template <class Numbers>
-  void add_update(const char* name, int n_states, void (*update)(Stream&, const Step&, DeviceSpan<const Numbers>)) {
-    Step step = step_;
-    for (std::size_t i = static_cast<std::size_t>(n_states); i < step.state.size(); ++i) step.state[i] = {};
-    add(name, ((3 + 2 * static_cast<std::size_t>(n_states)) * of_float + of_copy) * n_ + of_step<Numbers>(),
-        [=, numbers = numbers_of<Numbers>()](Stream& stream) { update(stream, step, numbers); });
-  }
-
+  /// Each pass with its kernel's name, which differs between rules, but not between those of one arithmetic.
   void updates() {
-    add_update<optim::SgdNumbers>("sgd", 0, sgd);
-    add_update<optim::SgdNumbers>("sgd_momentum", 1, sgd);
-    add_update<optim::AdamNumbers>("adam", 2, adam);
-    add_update<optim::AdadeltaNumbers>("adadelta", 2, adadelta);
-    add_update<optim::LarsNumbers>("lars", 1, lars);
-    const auto numbers = numbers_of<optim::LambNumbers>();
-    add("lamb_moments", 6 * of_float * n_ + of_step<optim::LambNumbers>() + 2 * n_pieces_ * sizeof(double),
-        [step = step_, numbers, to = LambPartials{partials_[0], partials_[1]}](Stream& stream) {
-          lamb_moments(stream, step, numbers, to);
-        });
-    add("lamb", (4 * of_float + of_copy) * n_ + of_step<optim::LambNumbers>(),
-        [step = step_, numbers](Stream& stream) { lamb(stream, step, numbers); });
+    for (const optim::OptimizerKind kind : optim::all_optimizer_kinds) {
+      if (kind == optim::OptimizerKind::adamw) continue;  // adam's
+      const optim::RuleRow& row = optim::rule_row(kind);
+      const std::string name{row.description.word};
+      if (row.states_without_momentum.size() < row.states.size()) {
+        add_passes(name, kind, row.states_without_momentum.size());
+        add_passes(name + "_momentum", kind, row.states.size());
+      } else {
+        add_passes(name, kind, row.states.size());
+      }
+    }
   }
 
-  template <class Numbers>
-  DeviceSpan<Numbers> numbers_of() {
-    return span(arrays_.make(std::vector<Numbers>(1)), 1);
+  void add_passes(const std::string& name, optim::OptimizerKind kind, std::size_t n_states) {
+    const DeviceRule& rule = device_rule(kind);
+    Step step = step_;
+    for (std::size_t i = n_states; i < step.state.size(); ++i) step.state[i] = {};
+    const auto numbers = numbers_of(rule);
+    const std::size_t of_step = sizeof(StepState) + rule.numbers_bytes + n_pieces_ * sizeof(Piece);
+    const bool has_two = rule.measure != nullptr;  // then the first reads the gradient and writes the states
+    if (has_two)
+      add("measure", (2 + 2 * n_states) * of_float * n_ + of_step + 2 * n_pieces_ * sizeof(double),
+          [=, &rule, to = Squares{partials_[0], partials_[1]}](Stream& stream) {
+            rule.measure(stream, step, numbers, to);
+          });
+    add(name, ((has_two ? 2 + n_states : 3 + 2 * n_states) * of_float + of_copy) * n_ + of_step,
+        [=, &rule](Stream& stream) { rule.update(stream, step, numbers); });
+  }
+
+  DeviceSpan<std::byte> numbers_of(const DeviceRule& rule) {
+    return span(arrays_.make(std::vector<std::byte>(rule.numbers_bytes)), rule.numbers_bytes);
   }
   [[nodiscard]] std::size_t of_pieces() const { return n_pieces_ * sizeof(Piece); }
-  template <class Numbers>
-  [[nodiscard]] std::size_t of_step() const {
-    return sizeof(StepState) + sizeof(Numbers) + of_pieces();
-  }
 
   KernelArrays& arrays_;
   std::size_t n_;

@@ -8,6 +8,8 @@
 #include <map>
 #include <random>
 
+#include "core/flags.hpp"
+#include "optim/optimizer_spec.hpp"
 #include "support/lockstep_program.hpp"
 #include "training/recipe/keys.hpp"
 
@@ -126,7 +128,7 @@ const std::vector<DrawnKey>& drawn_keys() {
       {"evaluate-every", {"0", "1", "2"}},
       {"save-every", {}, "what a test of stopping sets"},
       {"seed", {"1", "7", "123456789012345"}},
-      {"optimizer", {"sgd", "adam", "adamw", "adadelta", "lars", "lamb"}},
+      {"optimizer", core::names_of(optim::all_optimizer_kinds)},
       {"lr", {"0.01", "0.1"}},
       {"weight-decay", {"0", "0.05"}},
       {"momentum", {"0", "0.9"}},

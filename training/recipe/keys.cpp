@@ -46,6 +46,10 @@ constexpr DefaultText by_default(std::string_view text) { return {text}; }
 constexpr InsteadOf instead_of(std::string_view key) { return {key}; }
 constexpr Use goes_with(std::string_view selector, std::string_view words) { return {selector, words}; }
 
+/// The optimizers that read a number.
+template <bool optim::Uses::*member>
+constexpr Use use_of{"optimizer", optim::users<member>};
+
 constexpr void add(Key& key, Range range) { key.range = range; }
 constexpr void add(Key& key, Words words) { key.words = words; }
 constexpr void add(Key& key, TextRule rule) { key.rule = rule; }
@@ -125,23 +129,21 @@ constexpr std::array keys{
     key(Section::batches, "seed", &Recipe::seed, "N", "seed of weights, order, augmentation and dropout", at_least(0)),
 
     key(Section::optimizer, "optimizer", &Recipe::optimizer, "O", "", words_of<optim::all_optimizer_kinds>),
-    key(Section::optimizer, "lr", &Recipe::lr, "X", "learning rate", above_zero, by_default("0.001; adadelta: 1")),
-    key(Section::optimizer, "weight-decay", &Recipe::weight_decay, "X", "added to the gradient; adamw, lamb: decoupled",
-        by_default("the optimizer's")),
-    key(Section::optimizer, "momentum", &Recipe::momentum, "X", "sgd, lars", zero_to_below_one,
-        by_default("the optimizer's"), goes_with("optimizer", "sgd lars")),
-    key(Section::optimizer, "dampening", &Recipe::dampening, "X", "sgd", from_to(0, 1), goes_with("optimizer", "sgd")),
-    key(Section::optimizer, "nesterov", &Recipe::nesterov, "", "sgd", goes_with("optimizer", "sgd")),
-    key(Section::optimizer, "beta1", &Recipe::beta1, "X", "adam, adamw, lamb", zero_to_below_one,
-        goes_with("optimizer", "adam adamw lamb")),
-    key(Section::optimizer, "beta2", &Recipe::beta2, "X", "adam, adamw, lamb", zero_to_below_one,
-        goes_with("optimizer", "adam adamw lamb")),
-    key(Section::optimizer, "rho", &Recipe::rho, "X", "adadelta", zero_to_below_one,
-        goes_with("optimizer", "adadelta")),
-    key(Section::optimizer, "eps", &Recipe::eps, "X", "adam, adamw, adadelta, lamb", from_to(1e-38, 1),
-        by_default("the optimizer's"), goes_with("optimizer", "adam adamw adadelta lamb")),
+    key(Section::optimizer, "lr", &Recipe::lr, "X", "learning rate", above_zero, by_default("mostly 0.001")),
+    key(Section::optimizer, "weight-decay", &Recipe::weight_decay, "X",
+        "added to the gradient, or decoupled from it as in adamw", by_default("the optimizer's")),
+    key(Section::optimizer, "momentum", &Recipe::momentum, "X", "", zero_to_below_one, by_default("the optimizer's"),
+        use_of<&optim::Uses::momentum>),
+    key(Section::optimizer, "dampening", &Recipe::dampening, "X", "", from_to(0, 1), use_of<&optim::Uses::dampening>),
+    key(Section::optimizer, "nesterov", &Recipe::nesterov, "", "", use_of<&optim::Uses::nesterov>),
+    key(Section::optimizer, "beta1", &Recipe::beta1, "X", "", zero_to_below_one, use_of<&optim::Uses::beta1>),
+    key(Section::optimizer, "beta2", &Recipe::beta2, "X", "", zero_to_below_one, by_default("mostly 0.999"),
+        use_of<&optim::Uses::beta2>),
+    key(Section::optimizer, "rho", &Recipe::rho, "X", "", zero_to_below_one, use_of<&optim::Uses::rho>),
+    key(Section::optimizer, "eps", &Recipe::eps, "X", "", from_to(1e-38, 1), by_default("the optimizer's"),
+        use_of<&optim::Uses::eps>),
     key(Section::optimizer, "trust", &Recipe::trust, "X",
-        "lars: trust coefficient; scales a step with the layer's norm", above_zero, goes_with("optimizer", "lars")),
+        "lars: trust coefficient; scales a step with the layer's norm", above_zero, use_of<&optim::Uses::trust>),
     key(Section::optimizer, "clip-norm", &Recipe::clip_norm, "X", "limit of the norm of all gradients; 0: none"),
 
     key(Section::schedule, "schedule", &Recipe::schedule, "S", "", words_of<optim::all_schedule_kinds>),

@@ -105,10 +105,14 @@ void Layers::fill_defaults() {
   const auto kind = *optim::find_optimizer_kind(recipe.optimizer);
   const optim::OptimizerSpec optimizer = optim::default_spec(kind);
   if (follow("loss", "model")) recipe.loss = model.loss;
-  if (follow("lr", "optimizer")) recipe.lr = kind == optim::OptimizerKind::adadelta ? 1 : 1e-3;  // as PyTorch
+  if (follow("lr", "optimizer")) recipe.lr = optim::default_rate(kind);
   if (follow("weight-decay", "optimizer")) recipe.weight_decay = optimizer.weight_decay;
   if (follow("momentum", "optimizer")) recipe.momentum = optimizer.momentum;
+  if (follow("beta1", "optimizer")) recipe.beta1 = optimizer.beta1;
+  if (follow("beta2", "optimizer")) recipe.beta2 = optimizer.beta2;
+  if (follow("rho", "optimizer")) recipe.rho = optimizer.rho;
   if (follow("eps", "optimizer")) recipe.eps = optimizer.eps;
+  if (follow("trust", "optimizer")) recipe.trust = optimizer.trust;
   if (model.has_batch_norm && follow("bn-group", "batch")) recipe.bn_group = least_part(recipe);
 }
 

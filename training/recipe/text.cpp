@@ -24,6 +24,8 @@ std::string default_of(const Key& key) {
 std::string help_of(const Key& key) {
   const std::string flag = fmt::format("--{} {}", key.name, key.placeholder);
   std::string help{key.help};
+  if (help.empty())  // the words that it goes with say enough
+    for (const char letter : key.use.words) help += letter == ' ' ? ", " : std::string(1, letter);
   if (key.words != nullptr) help += (help.empty() ? "" : ": ") + core::join(key.words());
   return fmt::format("      {:<22} {:<62} ({})\n", flag, help, default_of(key));
 }

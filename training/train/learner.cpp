@@ -33,10 +33,10 @@ const nn::Embedding* find_sparse(const nn::Network& network, int parameter, cons
   return nullptr;
 }
 
-/// lars and lamb adapt to each tensor except biases and normalization, as in their papers (You et al. 2017, 2019). The
-/// other optimizers treat all alike, like PyTorch.
+/// Optimizers with rates of tensors leave out biases and normalization, as in the papers of LARS and LAMB (You et al.
+/// 2017, 2019). The others treat all alike, like PyTorch.
 bool decays(const nn::Parameter& parameter, const Recipe& recipe) {
-  return parameter.shape.size() > 1 || (recipe.optimizer != "lars" && recipe.optimizer != "lamb");
+  return parameter.shape.size() > 1 || !optim::needs_norms(optimizer_spec(recipe).kind);
 }
 
 std::vector<parallel::Slot> slots_of(const nn::Network& network, const nn::Executor& executor, const Recipe& recipe) {

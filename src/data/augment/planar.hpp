@@ -1,12 +1,14 @@
 // Converts a row of interleaved pixels to planes by tables of 256 levels, with byte permutations of 512-bit vectors.
 // Invariant: the same bits as one table access per value.
-// Used by lookup.cpp if find_planar() returns a function; defined in planar_x86.cpp or planar_portable.cpp.
+// Used by lookup.cpp if find_planar() returns a function.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
+
+#include "core/instruction_sets.hpp"
 
 namespace lockstep::data {
 
@@ -24,7 +26,16 @@ struct PlanarRow {
 using ConvertPlanar = void (*)(const PlanarRow& row, const std::uint8_t* planes, std::size_t element_bytes,
                                std::byte* out, std::size_t channel_stride);
 
+/// For x86 with AVX-512 VBMI: compiled for it, so only find_planar() may name it.
+void convert_planar_vbmi(const PlanarRow& row, const std::uint8_t* planes, std::size_t element_bytes, std::byte* out,
+                         std::size_t channel_stride);
+
 /// nullptr if the processor lacks such permutations.
-[[nodiscard]] ConvertPlanar find_planar() noexcept;
+[[nodiscard]] inline ConvertPlanar find_planar() noexcept {
+#ifdef __x86_64__
+  if (core::instruction_sets().avx512_vbmi) return convert_planar_vbmi;
+#endif
+  return nullptr;
+}
 
 }  // namespace lockstep::data

@@ -1,8 +1,6 @@
 // AVX-512 VBMI: a table of 256 bytes is four vectors, looked up for 64 values by two permutations and a blend.
 #include <immintrin.h>
 
-#include <algorithm>
-
 #include "data/augment/planar.hpp"
 
 namespace lockstep::data {
@@ -27,6 +25,9 @@ struct Table {
 
   __m512i entries[4];
 };
+
+/// std::min would be a weak symbol: the linker might keep this copy of it for all processors.
+constexpr std::size_t least(std::size_t a, std::size_t b) { return a < b ? a : b; }
 
 __mmask64 first_bytes(std::size_t n) { return n >= 64 ? ~__mmask64{0} : (__mmask64{1} << n) - 1; }
 
@@ -82,7 +83,7 @@ void convert_channel(const PlanarRow& row, std::size_t channel, const Table* tab
   __m512i forward = _mm512_setzero_si512();  // order x channels, in bytes
   for (char i = 0; i < c; ++i) forward = _mm512_add_epi8(forward, order);
   for (std::size_t done = 0; done < row.n; done += vector_bytes) {
-    const std::size_t n = std::min(vector_bytes, row.n - done);
+    const std::size_t n = least(vector_bytes, row.n - done);
     const std::size_t first = row.is_flipped ? row.n - done - n : done;
     __m512i places = forward;
     if (row.is_flipped)
@@ -100,7 +101,7 @@ void convert_channel(const PlanarRow& row, std::size_t channel, const Table* tab
 
 void convert_planar_vbmi(const PlanarRow& row, const std::uint8_t* planes, std::size_t element_bytes, std::byte* out,
                          std::size_t channel_stride) {
-  for (std::size_t channel = 0; channel < std::min(row.n_channels, most_channels); ++channel) {
+  for (std::size_t channel = 0; channel < least(row.n_channels, most_channels); ++channel) {
     const std::uint8_t* const mine = planes + channel * element_bytes * table_bytes;
     const auto at = out + channel * channel_stride * element_bytes;
     if (element_bytes == 4) {

@@ -58,7 +58,7 @@ void resize(std::span<const std::byte> pixels, std::uint64_t height, std::uint64
                     box.top + box.height <= static_cast<double>(height) + rounding &&
                     box.left + box.width <= static_cast<double>(width) + rounding,
                 "the box of a resize lies inside of the image");
-  const ResizeLoops& loops = *available_resize_loops().back();
+  const ResizeLoops& loops = *core::available_loops<ResizeLoops>().back();
   const Taps across = make_taps(width, box.left, box.width, out_width);
   const Taps down = make_taps(height, box.top, box.height, out_height);
   if (out.empty()) return;

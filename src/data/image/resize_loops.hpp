@@ -5,7 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+
+#include "core/loop_sets.hpp"
 
 namespace lockstep::data {
 
@@ -35,13 +36,9 @@ struct ResizeLoops {
   /// One row from the `n` that begin at `rows`.
   void (*column_run)(const std::uint8_t* rows, std::size_t row_bytes, std::size_t n, const std::int32_t* weights,
                      std::uint8_t* out);
+
+  template <core::LoopSet set>
+  [[nodiscard]] static const ResizeLoops& version() noexcept;
 };
-
-/// The sets that can run here, the plain one first and the widest last.
-[[nodiscard]] std::span<const ResizeLoops* const> available_resize_loops() noexcept;
-
-extern const ResizeLoops plain_resize_loops;
-extern const ResizeLoops avx2_resize_loops;    ///< x86 only
-extern const ResizeLoops avx512_resize_loops;  ///< x86 only
 
 }  // namespace lockstep::data

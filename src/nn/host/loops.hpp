@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "core/dtype.hpp"
+#include "core/loop_sets.hpp"
 
 namespace lockstep::nn::host {
 
@@ -70,6 +71,8 @@ struct Loops {
   ElementLoops<core::bfloat16> bfloats;
   template <class T>
   [[nodiscard]] const ElementLoops<T>& of() const noexcept;
+  template <core::LoopSet set>
+  [[nodiscard]] static const Loops& version() noexcept;
 
   void (*scale)(const float* x, float factor, float* out, std::size_t n);
   /// 1 for kept elements; writes whole groups of four, so `n` is rounded up.
@@ -91,10 +94,6 @@ inline const ElementLoops<core::bfloat16>& Loops::of<core::bfloat16>() const noe
   return bfloats;
 }
 
-[[nodiscard]] const Loops& loops() noexcept;
-
-extern const Loops plain_loops;
-extern const Loops avx2_loops;    ///< x86 only
-extern const Loops avx512_loops;  ///< x86 only
+[[nodiscard]] inline const Loops& loops() noexcept { return *core::available_loops<Loops>().back(); }
 
 }  // namespace lockstep::nn::host

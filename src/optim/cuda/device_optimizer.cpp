@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "optim/cuda/norms.hpp"
-#include "optim/cuda/prepare.hpp"
-#include "optim/cuda/updates.hpp"
+#include "optim/cuda/arena.hpp"
+#include "optim/cuda/device_rule.hpp"
 #include "runtime/staging.hpp"
 
 namespace lockstep::optim::cuda {
@@ -28,46 +27,6 @@ Buffer upload(const std::vector<T>& values) {
 
 }  // namespace
 
-/// The kernels of a step.
-struct DeviceOptimizer::Launch {
-  Stream& stream;
-  const Preparation& preparation;
-  const Step& step;
-  std::span<const Buffer> partials;
-
-  void operator()(DeviceSpan<SgdNumbers> numbers) const {
-    prepare(stream, preparation, numbers);
-    sgd(stream, step, numbers);
-  }
-  void operator()(DeviceSpan<AdamNumbers> numbers) const {
-    prepare(stream, preparation, numbers);
-    adam(stream, step, numbers);
-  }
-  void operator()(DeviceSpan<AdadeltaNumbers> numbers) const {
-    prepare(stream, preparation, numbers);
-    adadelta(stream, step, numbers);
-  }
-  void operator()(DeviceSpan<LarsNumbers> numbers) const {
-    prepare(stream, preparation, numbers);
-    squared_norms(stream, DeviceSpan<const float>{step.parameters}, step.pieces, partial(0));
-    const Norms norms{total(0), total(1)};
-    add_up(stream, partial(0), preparation.ranges, total(0));
-    add_up(stream, preparation.squares, preparation.ranges, total(1));
-    adapt(stream, preparation, norms, numbers);
-    lars(stream, step, numbers);
-  }
-  void operator()(DeviceSpan<LambNumbers> numbers) const {
-    prepare(stream, preparation, numbers);
-    lamb_moments(stream, step, numbers, {partial(0), partial(1)});
-    for (const std::size_t i : {0, 1}) add_up(stream, partial(i), preparation.ranges, total(i));
-    adapt(stream, preparation, Norms{total(0), total(1)}, numbers);
-    lamb(stream, step, numbers);
-  }
-
-  [[nodiscard]] DeviceSpan<double> partial(std::size_t i) const { return partials[i].on_device<double>(); }
-  [[nodiscard]] DeviceSpan<double> total(std::size_t i) const { return partials[2 + i].on_device<double>(); }
-};
-
 DeviceOptimizer::DeviceOptimizer(const OptimizerSpec& spec, std::span<const Segment> segments, std::size_t n_elements,
                                  const LossScaling& scaling)
     : spec_{spec}, scaling_{scaling} {
@@ -77,35 +36,17 @@ DeviceOptimizer::DeviceOptimizer(const OptimizerSpec& spec, std::span<const Segm
   ranges_ = upload(parts.ranges);
   squares_ = make_array<double>(parts.pieces.size());
   progress_ = make_array<StepState>(1);
-  numbers_ = numbers_of(spec.kind, parts.ranges.size());
-  Optimizer of_host{spec, {}, 0};  // lists the states to keep
-  if (of_host.needs_norms())
-    for (const std::size_t n : {parts.pieces.size(), parts.pieces.size(), parts.ranges.size(), parts.ranges.size()})
-      partials_.push_back(make_array<double>(n));
-  for (const State& state : of_host.state()) {
+  numbers_ = make_array<std::byte>(parts.ranges.size() * device_rule(spec.kind).numbers_bytes);
+  if (needs_norms(spec.kind)) {
+    by_piece_ = {make_array<double>(parts.pieces.size()), make_array<double>(parts.pieces.size())};
+    by_range_ = {make_array<double>(parts.ranges.size()), make_array<double>(parts.ranges.size())};
+  }
+  for (const std::string_view name : state_names(spec)) {
     arrays_.push_back(make_array<float>(n_elements));
-    state_.push_back({state.name, arrays_.back().on_device<float>()});
+    state_.push_back({name, arrays_.back().on_device<float>()});
   }
   Stream stream;
   restart(stream, 0);
-}
-
-template <class T>
-DeviceOptimizer::Numbers DeviceOptimizer::make_numbers(std::size_t n_ranges) {
-  numbers_memory_ = make_array<T>(n_ranges);
-  return numbers_memory_.on_device<T>();
-}
-
-DeviceOptimizer::Numbers DeviceOptimizer::numbers_of(OptimizerKind kind, std::size_t n_ranges) {
-  switch (kind) {
-    case OptimizerKind::sgd: return make_numbers<SgdNumbers>(n_ranges);
-    case OptimizerKind::adam:
-    case OptimizerKind::adamw: return make_numbers<AdamNumbers>(n_ranges);
-    case OptimizerKind::adadelta: return make_numbers<AdadeltaNumbers>(n_ranges);
-    case OptimizerKind::lars: return make_numbers<LarsNumbers>(n_ranges);
-    case OptimizerKind::lamb: break;
-  }
-  return make_numbers<LambNumbers>(n_ranges);
 }
 
 void DeviceOptimizer::enqueue(Stream& stream, const Operands& on, double max_norm) {
@@ -125,7 +66,11 @@ void DeviceOptimizer::enqueue(Stream& stream, const Operands& on, double max_nor
             .pieces = pieces,
             .done = progress_.on_device<StepState>()};
   for (std::size_t i = 0; i < state_.size(); ++i) step.state[i] = state_[i].values;
-  std::visit(Launch{stream, preparation, step, partials_}, numbers_);
+  const auto squares_in = [](const std::array<Buffer, 2>& arrays) {
+    return Squares{arrays[0].on_device<double>(), arrays[1].on_device<double>()};
+  };
+  enqueue_step(stream, preparation, step, numbers_.on_device<std::byte>(), squares_in(by_piece_),
+               squares_in(by_range_));
 }
 
 void DeviceOptimizer::restart(Stream& stream, std::uint64_t n_steps, const std::optional<LossScale>& scale) {

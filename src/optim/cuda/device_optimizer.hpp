@@ -5,18 +5,16 @@
 // Used by parallel/.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "core/step_numbers.hpp"
 #include "optim/cuda/arena.hpp"
-#include "optim/cuda/pieces.hpp"
 #include "optim/cuda/step_state.hpp"
-#include "optim/kernels.hpp"
 #include "optim/loss_scale.hpp"
 #include "optim/optimizer.hpp"
 
@@ -51,18 +49,10 @@ class DeviceOptimizer {
   void restart(Stream& stream, std::uint64_t n_steps, const std::optional<LossScale>& scale = {});
 
  private:
-  using Numbers = std::variant<DeviceSpan<SgdNumbers>, DeviceSpan<AdamNumbers>, DeviceSpan<AdadeltaNumbers>,
-                               DeviceSpan<LarsNumbers>, DeviceSpan<LambNumbers>>;
-  struct Launch;
-  template <class T>
-  [[nodiscard]] Numbers make_numbers(std::size_t n_ranges);
-  [[nodiscard]] Numbers numbers_of(OptimizerKind kind, std::size_t n_ranges);
-
   OptimizerSpec spec_;
   LossScaling scaling_;
-  runtime::Buffer pieces_{}, ranges_{}, squares_{}, progress_{}, numbers_memory_{};
-  Numbers numbers_{};
-  std::vector<runtime::Buffer> partials_{};  ///< lars and lamb: of parameters, of updates; then the totals of both
+  runtime::Buffer pieces_{}, ranges_{}, squares_{}, progress_{}, numbers_{};
+  std::array<runtime::Buffer, 2> by_piece_{}, by_range_{};  ///< Squares, if the rule needs norms
   std::vector<runtime::Buffer> arrays_{};
   std::vector<DeviceState> state_{};
 };

@@ -9,7 +9,6 @@
 
 #include "core/error.hpp"
 #include "optim/cuda/arena.hpp"
-#include "optim/cuda/pieces.hpp"
 #include "runtime/kernel/launch.hpp"
 
 namespace lockstep::optim::cuda {

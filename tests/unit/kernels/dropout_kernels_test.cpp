@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "nn/cuda/kernels/dropout.hpp"
-#include "nn/host/loops_body.hpp"
+#include "nn/host/loops.cpp"
 #include "unit/kernels/nn_cuda.hpp"
 
 namespace lockstep::nn::cuda {

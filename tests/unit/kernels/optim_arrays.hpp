@@ -37,6 +37,8 @@ class OnDevice {
     return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
   }
   [[nodiscard]] runtime::DeviceSpan<T> span() const { return device_.on_device<T>(); }
+  /// For numbers of a rule.
+  [[nodiscard]] runtime::DeviceSpan<std::byte> raw() const { return device_.on_device<std::byte>(); }
 
  private:
   runtime::Buffer device_;

@@ -4,8 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "optim/cuda/casts.hpp"
-#include "optim/cuda/norms.hpp"
+#include "optim/cuda/arena.hpp"
 #include "optim_arrays.hpp"
 #include "support/test_device.hpp"
 

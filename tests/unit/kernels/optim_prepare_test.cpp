@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "optim/cuda/prepare.hpp"
-#include "optim/numbers.hpp"
+#include "optim/cuda/device_rule.hpp"
+#include "optim/optimizer_spec.hpp"
 #include "optim_arrays.hpp"
 #include "support/test_device.hpp"
 
@@ -15,9 +15,12 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-template <class Numbers>
+/// Ranges of one piece each on a device, and the numbers of a step by rule R.
+template <class R>
 class Device {
  public:
+  using Numbers = typename R::Numbers;
+
   Device(const OptimizerSpec& spec, const LossScaling& scaling, double max_norm, StepState state = {}) {
     if (scaling.is_dynamic && state.loss_scale == 1) state.loss_scale = scaling.initial;
     state_.write(stream_, {state});
@@ -34,14 +37,14 @@ class Device {
   StepState prepare(const core::StepNumbers& step, const std::vector<double>& squares) {
     step_.write(stream_, {step});
     squares_.write(stream_, squares);
-    cuda::prepare(stream_, of_, numbers_.span());
+    device_rule(of_.spec.kind).prepare(stream_, of_, numbers_.raw());
     EXPECT_TRUE(device_.complaints().empty()) << device_.complaints().front();
     return state_.read(stream_).front();
   }
   std::vector<Numbers> adapt(const std::vector<double>& parameter, const std::vector<double>& update) {
     const OnDevice<double> parameters{stream_, parameter};
     const OnDevice<double> updates{stream_, update};
-    cuda::adapt(stream_, of_, {parameters.span(), updates.span()}, numbers_.span());
+    device_rule(of_.spec.kind).adapt(stream_, of_, {parameters.span(), updates.span()}, numbers_.raw());
     return numbers_.read(stream_);
   }
   std::vector<Numbers> numbers() { return numbers_.read(stream_); }
@@ -83,7 +86,7 @@ class PlainScaler {
 const OptimizerSpec adam_spec{.kind = OptimizerKind::adam, .weight_decay = 0.01};
 
 void expect_sequence(const LossScaling& scaling, const std::vector<double>& squares) {
-  Device<AdamNumbers> device{adam_spec, scaling, 0};
+  Device<Adam> device{adam_spec, scaling, 0};
   PlainScaler plain{scaling};
   std::uint64_t n_done = 0;
   for (std::size_t i = 0; i < squares.size(); ++i) {
@@ -117,21 +120,21 @@ TEST(LossScaling, FollowsPyTorch) {
 }
 
 TEST(LossScaling, IsAppliedBesideTheScaleOfTheStep) {
-  Device<AdamNumbers> device{adam_spec, {.is_dynamic = true, .initial = 8}, 0};
+  Device<Adam> device{adam_spec, {.is_dynamic = true, .initial = 8}, 0};
   const StepState state = device.prepare({.learning_rate = 0.1, .scale = 4}, {32 * 32, 0, 0});
   EXPECT_EQ(state.factor, 1.0F / 32);
   EXPECT_EQ(state.norm, 1);
 }
 
 TEST(LossScaling, SkipsWhatAFloatCannotHoldOnceUnscaled) {
-  Device<AdamNumbers> device{adam_spec, {.is_dynamic = true, .initial = 0x1p-20F}, 0};
+  Device<Adam> device{adam_spec, {.is_dynamic = true, .initial = 0x1p-20F}, 0};
   EXPECT_EQ(device.prepare({}, {1e60, 0, 0}).skips, 0U);
   EXPECT_EQ(device.prepare({}, {1e66, 0, 0}).skips, 1U);
 }
 
 // Without dynamic scaling, no step is done any more, as on the host.
 TEST(LossScaling, IsOffUnlessAskedFor) {
-  Device<AdamNumbers> device{adam_spec, {}, 1};
+  Device<Adam> device{adam_spec, {}, 1};
   for (const double square : {nan, 1.0}) {
     const StepState state = device.prepare({.learning_rate = 0.1}, {square, 0, 0});
     EXPECT_EQ(state.skips, 1U);
@@ -142,7 +145,7 @@ TEST(LossScaling, IsOffUnlessAskedFor) {
 }
 
 TEST(Prepare, ClipsByTheNormOfAllRanges) {
-  Device<AdamNumbers> device{adam_spec, {}, 1};
+  Device<Adam> device{adam_spec, {}, 1};
   const StepState state = device.prepare({.learning_rate = 0.1, .scale = 2}, {16, 36, 12});
   EXPECT_EQ(state.norm, 4);
   EXPECT_EQ(state.factor, 0.5F * static_cast<float>(clip_factor(4, 1)));
@@ -150,52 +153,58 @@ TEST(Prepare, ClipsByTheNormOfAllRanges) {
 }
 
 TEST(Prepare, CountsOnlyStepsThatAreDone) {
-  Device<AdamNumbers> device{adam_spec, {.is_dynamic = true}, 0, {.n_steps = 41, .loss_scale = 2}};
+  Device<Adam> device{adam_spec, {.is_dynamic = true}, 0, {.n_steps = 41, .loss_scale = 2}};
   device.prepare({.learning_rate = 0.1}, {1, 0, 0});
-  const std::vector<AdamNumbers> first = device.numbers();
-  EXPECT_TRUE(same_bits(first, {adam_numbers(adam_spec, true, 0.1, 42), adam_numbers(adam_spec, false, 0.1, 42),
-                                adam_numbers(adam_spec, true, 0.1, 42)}));
+  const std::vector<Adam::Numbers> first = device.numbers();
+  const auto of_host = [](bool decays, double lr, std::uint64_t step) {
+    return Adam::numbers({.spec = adam_spec, .decays = decays, .lr = lr, .step = step});
+  };
+  EXPECT_TRUE(same_bits(first, {of_host(true, 0.1, 42), of_host(false, 0.1, 42), of_host(true, 0.1, 42)}));
   device.prepare({.learning_rate = 0.2}, {infinity, 0, 0});
   EXPECT_TRUE(same_bits(device.numbers(), first));
   device.prepare({.learning_rate = 0.3}, {1, 0, 0});
-  EXPECT_TRUE(same_bits(device.numbers()[0], adam_numbers(adam_spec, true, 0.3, 43)));
+  EXPECT_TRUE(same_bits(device.numbers()[0], of_host(true, 0.3, 43)));
+}
+
+bool same_numbers(const Sgd::Numbers& a, const Sgd::Numbers& b) {  // they have padding
+  return a.decay == b.decay && a.lr == b.lr && a.momentum == b.momentum && a.undamped == b.undamped &&
+         a.is_nesterov == b.is_nesterov;
+}
+template <class Numbers>
+bool same_numbers(const Numbers& a, const Numbers& b) {
+  return same_bits(a, b);
 }
 
 TEST(Prepare, MakesTheNumbersOfTheHost) {
-  const OptimizerSpec spec{.kind = OptimizerKind::adamw,
-                           .weight_decay = 0.01,
-                           .momentum = 0.9,
-                           .dampening = 0.1,
-                           .beta1 = 0.8,
-                           .rho = 0.95,
-                           .eps = 1e-7};
-  const core::StepNumbers step{.learning_rate = 0.03};
-  Device<SgdNumbers> sgd{spec, {}, 0};
-  sgd.prepare(step, {});
-  EXPECT_EQ(sgd.numbers()[0].undamped, 1);
-  sgd.prepare(step, {});
-  EXPECT_EQ(sgd.numbers()[2].undamped, sgd_numbers(spec, true, 0.03, 2).undamped);
-  EXPECT_EQ(sgd.numbers()[1].decay, 0);
-  Device<AdadeltaNumbers> adadelta{spec, {}, 0};
-  adadelta.prepare(step, {});
-  EXPECT_TRUE(same_bits(adadelta.numbers()[0], adadelta_numbers(spec, true, 0.03)));
-  Device<AdamNumbers> adamw{spec, {}, 0};
-  adamw.prepare(step, {});
-  EXPECT_TRUE(same_bits(adamw.numbers()[0], adam_numbers(spec, true, 0.03, 1)));
+  static_cast<void>(for_each_rule(Rules{}, []<class R>(R) {
+    OptimizerSpec spec{
+        .weight_decay = 0.01, .momentum = 0.9, .dampening = 0.1, .beta1 = 0.8, .rho = 0.95, .eps = 1e-7, .trust = 0.02};
+    spec.kind = *find_optimizer_kind(R::description.word);
+    Device<R> device{spec, {}, 0};
+    for (const std::uint64_t step : {1U, 2U}) {
+      device.prepare({.learning_rate = 0.03}, {});
+      for (const std::size_t range : {0U, 1U}) {
+        const Settings settings{.spec = spec, .decays = range == 0, .lr = 0.03, .step = step};
+        EXPECT_TRUE(same_numbers(device.numbers()[range], R::numbers(settings))) << R::description.word;
+      }
+    }
+    return true;
+  }));
 }
 
 TEST(Adapt, GivesTensorsTheirRates) {
-  const OptimizerSpec spec{.kind = OptimizerKind::lars, .weight_decay = 0.01, .momentum = 0.9, .trust = 0.02};
-  Device<LarsNumbers> lars{spec, {}, 0};
+  OptimizerSpec spec{.kind = OptimizerKind::lars, .weight_decay = 0.01, .momentum = 0.9, .trust = 0.02};
+  Device<Lars> lars{spec, {}, 0};
   lars.prepare({.learning_rate = 0.3, .scale = 4}, {});
-  EXPECT_TRUE(same_bits(lars.numbers()[0], lars_numbers(spec, true, 0.3)));
-  const std::vector<LarsNumbers> rates = lars.adapt({9, 9, 0}, {16 * 25, 16 * 25, 1});
+  EXPECT_TRUE(same_bits(lars.numbers()[0], Lars::numbers({.spec = spec, .lr = 0.3})));
+  const std::vector<Lars::Numbers> rates = lars.adapt({9, 9, 0}, {16 * 25, 16 * 25, 1});
   // 0.02 * 3 / (5 + 0.01 * 3), of gradients that are 4 times too large in memory
   EXPECT_EQ(rates[0].rate, static_cast<float>(0.3 * (0.02 * 3 / (5 + 0.01 * 3))));
   EXPECT_EQ(rates[1].rate, 0.3F);
   EXPECT_EQ(rates[2].rate, 0.3F);
 
-  Device<LambNumbers> lamb{spec, {.is_dynamic = true}, 0};
+  spec.kind = OptimizerKind::lamb;
+  Device<Lamb> lamb{spec, {.is_dynamic = true}, 0};
   lamb.prepare({.learning_rate = 0.3}, {});
   EXPECT_EQ(lamb.adapt({36, 36, 36}, {4, 4, 0})[0].rate, static_cast<float>(0.3 * 3));
   lamb.prepare({.learning_rate = 0.3}, {nan, 0, 0});

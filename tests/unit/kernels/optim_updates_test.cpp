@@ -4,10 +4,11 @@
 #include <limits>
 #include <memory>
 
-#include "optim/cuda/norms.hpp"
-#include "optim/cuda/prepare.hpp"
-#include "optim/cuda/updates.hpp"
+#include "optim/cuda/arena.hpp"
+#include "optim/cuda/device_rule.hpp"
+#include "optim/optimizer.hpp"
 #include "optim_arrays.hpp"
+#include "support/optimizer_specs.hpp"
 #include "support/sanitized.hpp"
 #include "support/test_device.hpp"
 
@@ -26,23 +27,25 @@ constexpr double max_norm = 2;
 struct None {};
 
 /// A device's arrays of a part, and a step's operations in order.
-template <class Numbers, class G, class C>
+template <class G, class C>
 class Part {
  public:
   Part(const OptimizerSpec& spec, const LossScaling& scaling, const std::vector<float>& parameters, ThreadOrder order)
-      : device_{order}, spec_{spec}, scaling_{scaling} {
+      : device_{order},
+        spec_{spec},
+        scaling_{scaling},
+        numbers_{segments.size() * device_rule(spec.kind).numbers_bytes} {
     parameters_.write(stream_, parameters);
     state_.write(stream_, {{.loss_scale = scaling.is_dynamic ? scaling.initial : 1}});
     const Cut tables = cut(segments);
     pieces_.write(stream_, tables.pieces);
     ranges_.write(stream_, tables.ranges);
-    const bool has_momentum = spec.kind != OptimizerKind::sgd || spec.momentum != 0;
     step_ = {.gradient = DeviceSpan<const G>{gradient_.span()},
              .parameters = parameters_.span(),
-             .state = {has_momentum ? states_[0].span() : DeviceSpan<float>{}, states_[1].span()},
              .copy = {},
              .pieces = pieces_.span(),
              .done = state_.span()};
+    for (std::size_t k = 0; k < state_names(spec).size(); ++k) step_.state[k] = states_[k].span();
     if constexpr (!std::is_same_v<C, None>) step_.copy = copy_.span();
   }
 
@@ -51,16 +54,15 @@ class Part {
     gradient_.write(stream_, gradient);
     static_cast<void>(device_.take_lines());
     squared_norms(stream_, step_.gradient, pieces_.span(), partials_.span());
-    add_up(stream_, partials_.span(), ranges_.span(), squares_.span());
     const Preparation preparation{.step = control_.span(),
                                   .state = state_.span(),
                                   .ranges = ranges_.span(),
-                                  .squares = squares_.span(),
+                                  .squares = partials_.span(),
                                   .spec = spec_,
                                   .max_norm = max_norm,
                                   .scaling = scaling_};
-    prepare(stream_, preparation, numbers_.span());
-    update(preparation);
+    enqueue_step(stream_, preparation, step_, numbers_.span(), {parameter_partials_.span(), update_partials_.span()},
+                 {parameter_squares_.span(), update_squares_.span()});
     lines_ = device_.take_lines();
     const StepState state = state_.read(stream_).front();
     EXPECT_TRUE(device_.complaints().empty()) << device_.complaints().front();
@@ -70,42 +72,18 @@ class Part {
   std::vector<float> parameters() { return parameters_.read(stream_); }
   std::vector<float> state(std::size_t k) { return states_[k].read(stream_); }
   std::vector<double> parameter_squares() { return parameter_squares_.read(stream_); }
-  /// lars: of the gradient; lamb: of the update.
-  std::vector<double> update_squares() {
-    return spec_.kind == OptimizerKind::lars ? squares_.read(stream_) : update_squares_.read(stream_);
-  }
+  std::vector<double> update_squares() { return update_squares_.read(stream_); }
   std::vector<C> copy() { return copy_.read(stream_); }
-  /// Everything that a step writes unless it is skipped, except sums of squares before prepare() and lars.
+  /// Everything that a step writes unless it is skipped, except sums of squares of arrays.
   std::string bytes() {
-    const bool is_lars = spec_.kind == OptimizerKind::lars;
+    const bool measures_arrays = rule_row(spec_.kind).norms == Norms::of_gradient;
     return parameters_.bytes(stream_) + states_[0].bytes(stream_) + states_[1].bytes(stream_) + copy_.bytes(stream_) +
            numbers_.bytes(stream_) + update_partials_.bytes(stream_) +
-           (is_lars ? "" : parameter_partials_.bytes(stream_));
+           (measures_arrays ? "" : parameter_partials_.bytes(stream_));
   }
   [[nodiscard]] const std::vector<std::string>& lines() const { return lines_; }
 
  private:
-  void update(const Preparation& preparation) {
-    if constexpr (std::is_same_v<Numbers, SgdNumbers>) {
-      sgd(stream_, step_, numbers_.span());
-    } else if constexpr (std::is_same_v<Numbers, AdamNumbers>) {
-      adam(stream_, step_, numbers_.span());
-    } else if constexpr (std::is_same_v<Numbers, AdadeltaNumbers>) {
-      adadelta(stream_, step_, numbers_.span());
-    } else if constexpr (std::is_same_v<Numbers, LarsNumbers>) {
-      squared_norms(stream_, DeviceSpan<const float>{parameters_.span()}, pieces_.span(), parameter_partials_.span());
-      add_up(stream_, parameter_partials_.span(), ranges_.span(), parameter_squares_.span());
-      adapt(stream_, preparation, {parameter_squares_.span(), squares_.span()}, numbers_.span());
-      lars(stream_, step_, numbers_.span());
-    } else {
-      lamb_moments(stream_, step_, numbers_.span(), {parameter_partials_.span(), update_partials_.span()});
-      add_up(stream_, parameter_partials_.span(), ranges_.span(), parameter_squares_.span());
-      add_up(stream_, update_partials_.span(), ranges_.span(), update_squares_.span());
-      adapt(stream_, preparation, {parameter_squares_.span(), update_squares_.span()}, numbers_.span());
-      lamb(stream_, step_, numbers_.span());
-    }
-  }
-
   test::TestDevice device_;
   runtime::Stream stream_{};
   OptimizerSpec spec_;
@@ -116,13 +94,12 @@ class Part {
   OnDevice<float> parameters_{n_elements};
   std::array<OnDevice<float>, 2> states_{OnDevice<float>{n_elements}, OnDevice<float>{n_elements}};
   OnDevice<C> copy_{n_elements};
-  OnDevice<Numbers> numbers_{segments.size()};
+  OnDevice<std::byte> numbers_;
   OnDevice<Piece> pieces_{cut(segments).pieces.size()};
   OnDevice<PieceRange> ranges_{segments.size()};
   OnDevice<double> partials_{cut(segments).pieces.size()};
   OnDevice<double> parameter_partials_{cut(segments).pieces.size()};
   OnDevice<double> update_partials_{cut(segments).pieces.size()};
-  OnDevice<double> squares_{segments.size()};
   OnDevice<double> parameter_squares_{segments.size()};
   OnDevice<double> update_squares_{segments.size()};
   Step step_{};
@@ -133,11 +110,11 @@ class Part {
 /// apart from that they must equal the host's.
 template <class Device>
 void step_host(Optimizer& host, double lr, float factor, const std::vector<float>& gradient,
-               std::vector<float>& parameters, Device& device, bool is_lars) {
+               std::vector<float>& parameters, Device& device, Norms kind) {
   const std::span<const float> only{gradient};
   const std::span<double> norms = host.begin_step(factor, {&only, 1}, parameters);
   for (std::size_t i = 0; i < norms.size() / 2; ++i) {
-    const double scale = is_lars ? static_cast<double>(factor) * static_cast<double>(factor) : 1;
+    const double scale = kind == Norms::of_gradient ? static_cast<double>(factor) * static_cast<double>(factor) : 1;
     const double of_parameter = device.parameter_squares()[i];
     const double of_update = device.update_squares()[i] * scale;
     EXPECT_NEAR(norms[2 * i], of_parameter, of_parameter * 1e-12);
@@ -148,13 +125,13 @@ void step_host(Optimizer& host, double lr, float factor, const std::vector<float
   host.finish_step(lr, factor, {&only, 1}, parameters);
 }
 
-template <class Numbers, class G, class C>
+template <class G, class C>
 void expect_host_bits(const OptimizerSpec& spec, ThreadOrder order) {
   const bool is_dynamic = std::is_same_v<G, float16>;
   const LossScaling scaling{.is_dynamic = is_dynamic, .initial = 64, .interval = 2};
   Values random{3};
   std::vector<float> parameters = random.take(n_elements, 2);
-  Part<Numbers, G, C> device{spec, scaling, parameters, order};
+  Part<G, C> device{spec, scaling, parameters, order};
   Optimizer host{spec, segments, n_elements};
   float loss_scale = is_dynamic ? 64 : 1;
   std::vector<std::string> lines;
@@ -176,7 +153,7 @@ void expect_host_bits(const OptimizerSpec& spec, ThreadOrder order) {
       continue;
     }
     EXPECT_EQ(state.factor < 1 / loss_scale / 2, i != 1) << "clipped, but for the step of small gradients";
-    step_host(host, lr, state.factor, widened(gradient), parameters, device, spec.kind == OptimizerKind::lars);
+    step_host(host, lr, state.factor, widened(gradient), parameters, device, rule_row(spec.kind).norms);
     ASSERT_TRUE(same_bits(device.parameters(), parameters)) << i;
     for (std::size_t k = 0; k < host.state().size(); ++k) {
       const auto values = host.state()[k].values;
@@ -192,45 +169,24 @@ void expect_host_bits(const OptimizerSpec& spec, ThreadOrder order) {
   }
 }
 
-template <class Numbers>
-void expect_host_bits_of_all_types(const OptimizerSpec& spec) {
+class EveryRule : public testing::TestWithParam<test::NamedSpec> {};
+
+TEST_P(EveryRule, HasTheHostsBits) {
+  const OptimizerSpec& spec = GetParam().spec;
   for (const ThreadOrder order : {ThreadOrder::ascending, ThreadOrder::descending, ThreadOrder::shuffled}) {
     if (is_slow && order != ThreadOrder::shuffled) continue;
-    expect_host_bits<Numbers, float, None>(spec, order);
-    expect_host_bits<Numbers, float, bfloat16>(spec, order);
-    expect_host_bits<Numbers, float, float16>(spec, order);
-    expect_host_bits<Numbers, bfloat16, None>(spec, order);
-    expect_host_bits<Numbers, bfloat16, bfloat16>(spec, order);
-    expect_host_bits<Numbers, float16, None>(spec, order);
-    expect_host_bits<Numbers, float16, float16>(spec, order);
+    expect_host_bits<float, None>(spec, order);
+    expect_host_bits<float, bfloat16>(spec, order);
+    expect_host_bits<float, float16>(spec, order);
+    expect_host_bits<bfloat16, None>(spec, order);
+    expect_host_bits<bfloat16, bfloat16>(spec, order);
+    expect_host_bits<float16, None>(spec, order);
+    expect_host_bits<float16, float16>(spec, order);
   }
 }
 
-TEST(Updates, SgdHasTheHostsBits) {
-  expect_host_bits_of_all_types<SgdNumbers>({.kind = OptimizerKind::sgd, .weight_decay = 0.01});
-  expect_host_bits_of_all_types<SgdNumbers>(
-      {.kind = OptimizerKind::sgd, .weight_decay = 0.01, .momentum = 0.9, .dampening = 0.1});
-  expect_host_bits_of_all_types<SgdNumbers>(
-      {.kind = OptimizerKind::sgd, .weight_decay = 0.01, .momentum = 0.9, .nesterov = true});
-}
-
-TEST(Updates, AdamHasTheHostsBits) {
-  expect_host_bits_of_all_types<AdamNumbers>({.kind = OptimizerKind::adam, .weight_decay = 0.01});
-  expect_host_bits_of_all_types<AdamNumbers>({.kind = OptimizerKind::adamw, .weight_decay = 0.01});
-  expect_host_bits_of_all_types<AdamNumbers>({.kind = OptimizerKind::adam, .beta1 = 0.4});  // a mean from its far end
-}
-
-TEST(Updates, AdadeltaHasTheHostsBits) {
-  expect_host_bits_of_all_types<AdadeltaNumbers>({.kind = OptimizerKind::adadelta, .weight_decay = 0.01, .eps = 1e-6});
-}
-
-TEST(Updates, LarsHasTheHostsBits) {
-  expect_host_bits_of_all_types<LarsNumbers>({.kind = OptimizerKind::lars, .weight_decay = 0.01, .momentum = 0.9});
-}
-
-TEST(Updates, LambHasTheHostsBits) {
-  expect_host_bits_of_all_types<LambNumbers>({.kind = OptimizerKind::lamb, .weight_decay = 0.01, .eps = 1e-6});
-}
+INSTANTIATE_TEST_SUITE_P(All, EveryRule, testing::ValuesIn(test::optimizer_specs()),
+                         [](const auto& test) { return test.param.name; });
 
 TEST(Updates, RefuseACopyOfAnotherTypeThanTheGradients) {
   runtime::Stream stream;
@@ -238,7 +194,7 @@ TEST(Updates, RefuseACopyOfAnotherTypeThanTheGradients) {
   std::vector<float16> copy(16);
   const Step step{.gradient = DeviceSpan<const bfloat16>::at(gradient.data(), 16),
                   .copy = DeviceSpan<float16>::at(copy.data(), 16)};
-  EXPECT_ANY_THROW(sgd(stream, step, {}));
+  EXPECT_ANY_THROW(device_rule(OptimizerKind::sgd).update(stream, step, {}));
 }
 
 }  // namespace

@@ -20,6 +20,6 @@ awk -v most="$most" -v most_of_several="$most_of_several" -v few_bytes="^($few_b
   { architecture = substr($1, 4) + 0
     is_newer = architecture > 90
     name = $5 " " $6 " " $7
-    allowed = name ~ /^(PartialGradients<float>|Normalize(Backward)?<|ForEach<HalvedMaximaBackward<float>)/ || architecture >= 90 && name ~ /Moments<float>/ ? most_of_several : most
+    allowed = name ~ /^(PartialGradients<float>|Normalize(Backward)?<|ForEach<HalvedMaximaBackward<float>)/ || architecture >= 90 && name ~ /(Moments<|Measure<[A-Za-z0-9]+, )float>/ ? most_of_several : most
     bytes = is_newer && name ~ few_bytes ? 8 : 0 }
   $2 > allowed || $3 > bytes || $4 > 4 * bytes { print "too much: " $0; bad = 1 } END { exit bad }' <<<"$table"

@@ -9,7 +9,7 @@ trap 'rm -rf -- "$folder"' EXIT
 only='(Rectify|RectifyBackward|Sum|AddBias|Cast|Normalize)<'
 most='(PartialMoments|PartialGradients|NormalizeBackward|PartialSums|Update)<'
 printf '#include "%s"\n' nn/cuda/kernels/{elementwise,batch_norm_normalize,batch_norm_statistics,batch_norm_backward,column_sums}.cu \
-  optim/cuda/{sgd,adam,lars,lamb,adadelta}.cu >"$folder/kernels.cu"
+  optim/cuda/device_rules.cu >"$folder/kernels.cu"
 "$nvcc" -ptx -arch=sm_90 -O3 -DNDEBUG -std=c++20 --expt-relaxed-constexpr -fmad=false -diag-suppress 554,20011,20014 \
   -I"$src" -o "$folder/kernels.ptx" "$folder/kernels.cu"
 awk '/\.entry / { name = $0; sub(/.*\.entry /, "", name); sub(/\(.*/, "", name); wide[name] = narrow[name] = 0 }

@@ -1,9 +1,9 @@
 // Steps in f16 whose loss is scaled by the optimizer kernels' number on the device.
 #include <gtest/gtest.h>
 
-#include "optim/cuda/norms.hpp"
-#include "optim/cuda/prepare.hpp"
-#include "optim/cuda/updates.hpp"
+#include "optim/cuda/arena.hpp"
+#include "optim/cuda/device_rule.hpp"
+#include "optim/optimizer_spec.hpp"
 #include "unit/kernels/optim_arrays.hpp"
 #include "unit/nn_cuda/on_test_device.hpp"
 
@@ -37,16 +37,16 @@ class Descent {
     const runtime::DeviceSpan<const float> gradients = on.gradients();
     oc::squared_norms(stream, gradients, pieces_.span(), partials_.span());
     oc::add_up(stream, partials_.span(), ranges_.span(), squares_.span());
-    oc::prepare(stream,
-                {.step = numbers_.span(),
-                 .state = state_.span(),
-                 .ranges = ranges_.span(),
-                 .squares = squares_.span(),
-                 .scaling = {.is_dynamic = true}},
-                of_ranges_.span());
-    oc::sgd(stream,
-            {.gradient = gradients, .parameters = on.parameters(), .pieces = pieces_.span(), .done = state_.span()},
-            of_ranges_.span());
+    oc::enqueue_step(
+        stream,
+        {.step = numbers_.span(),
+         .state = state_.span(),
+         .ranges = ranges_.span(),
+         .squares = squares_.span(),
+         .spec = optim::default_spec(optim::OptimizerKind::sgd),
+         .scaling = {.is_dynamic = true}},
+        {.gradient = gradients, .parameters = on.parameters(), .pieces = pieces_.span(), .done = state_.span()},
+        of_ranges_.raw(), {}, {});
   }
 
  private:
@@ -55,7 +55,7 @@ class Descent {
   oc::OnDevice<oc::PieceRange> ranges_;
   oc::OnDevice<core::StepNumbers> numbers_;
   oc::OnDevice<double> partials_, squares_;
-  oc::OnDevice<optim::SgdNumbers> of_ranges_;
+  oc::OnDevice<optim::Sgd::Numbers> of_ranges_;
 };
 
 std::vector<float> values_of(runtime::DeviceSpan<float> span, runtime::Stream& stream) {

@@ -15,8 +15,7 @@
 namespace lockstep::nn::host {
 namespace {
 
-/// If this machine runs the best set, it runs all. Otherwise the plain one is compared with itself.
-std::vector<const Loops*> sets() { return {&plain_loops, &loops()}; }
+std::span<const Loops* const> sets() { return core::available_loops<Loops>(); }
 
 template <class T>
 std::vector<T> some(std::size_t n, std::uint64_t seed) {

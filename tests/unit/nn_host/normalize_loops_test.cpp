@@ -94,7 +94,7 @@ void expect_elements(const ElementLoops<T>& set, const Table<T>& table) {
 }
 
 TEST(NormalizeLoops, AreWhatTheySayAndTheSameBitsInAllSets) {
-  for (const Loops* set : {&plain_loops, &loops()}) {
+  for (const Loops* set : core::available_loops<Loops>()) {
     for (const std::size_t n_columns : {1u, 3u, 8u, 16u, 17u, 40u, 300u}) {
       for (const std::size_t n_rows : {1u, 7u, 100u}) {
         for (const bool has_relu : {false, true}) {
@@ -113,7 +113,7 @@ TEST(NormalizeLoops, AreWhatTheySayAndTheSameBitsInAllSets) {
 
 TEST(NormalizeLoops, LetNaNPassThroughReLU) {
   const std::vector<float> x(16, std::nanf("")), one(16, 1);
-  for (const Loops* set : {&plain_loops, &loops()}) {
+  for (const Loops* set : core::available_loops<Loops>()) {
     std::vector<float> out(16);
     set->floats.normalize(x.data(), 1, 16, {one.data(), one.data(), one.data(), 0}, out.data());
     for (const float y : out) EXPECT_TRUE(std::isnan(y));

@@ -201,6 +201,17 @@ TEST_P(EveryOptimizer, LeavesPaddingZeroAndTheRestAlone) {
   }
 }
 
+// So that a run that diverges is seen.
+TEST_P(EveryOptimizer, KeepsNaN) {
+  std::vector<float> parameters(64, 1.0F), gradient(64, 0.5F);
+  gradient[33] = std::nanf("");
+  const std::span<const float> gradients = gradient;
+  Optimizer optimizer{spec_, {{.slice = {0, 32}}, {.slice = {32, 32}}}, 64};
+  optimizer.step(lr, 1, {&gradients, 1}, parameters);
+  EXPECT_TRUE(std::isnan(parameters[33]));
+  EXPECT_FALSE(std::isnan(parameters[31])) << "of another tensor";
+}
+
 TEST_P(EveryOptimizer, OfNoElementsDoesNothing) {
   Optimizer optimizer{spec_, {{.slice = {0, 0}}}, 0};
   const std::span<const float> nothing;
@@ -233,6 +244,7 @@ TEST_P(EveryOptimizer, StateAndStepCountAreAll) {
 INSTANTIATE_TEST_SUITE_P(All, EveryOptimizer, testing::ValuesIn(all_optimizer_kinds),
                          [](const auto& test) { return std::string(name(test.param)); });
 
+// Checkpoints have these names.
 TEST(Optimizer, NamesItsStates) {
   const auto names = [](OptimizerSpec spec) {
     std::string text;

@@ -93,8 +93,8 @@ TEST(Resize, AllInstructionSetsGiveTheSameBytes) {
     gray.insert(gray.end(), rows.begin(), rows.end());
     return gray;
   };
-  const std::vector<std::uint8_t> expected = results(*available_resize_loops().front());
-  for (const ResizeLoops* loops : available_resize_loops()) EXPECT_EQ(results(*loops), expected);
+  const std::vector<std::uint8_t> expected = results(*core::available_loops<ResizeLoops>().front());
+  for (const ResizeLoops* loops : core::available_loops<ResizeLoops>()) EXPECT_EQ(results(*loops), expected);
 }
 
 TEST(Resize, WholeImagesAreWithinOneLevelOfTheExactAnswer) {

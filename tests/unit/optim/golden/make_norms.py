@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Writes norms.txt: LARS (You, Gitman, Ginsburg 2017, algorithm 1) and LAMB (You et al. 2019, algorithm 2) in float64,
-straight from the papers' formulas; a tensor of norm 0, or whose divisor is 0, has trust ratio 1."""
+"""Writes norms.txt: LARS (You, Gitman, Ginsburg 2017, algorithm 1), LAMB (You et al. 2019, algorithm 2) and Lion (Chen
+et al. 2023, algorithm 2) in float64, straight from the papers' formulas; for LARS and LAMB, a tensor of norm 0, or whose
+divisor is 0, has trust ratio 1."""
 
 import pathlib
 
@@ -16,6 +17,9 @@ CASES = {
     "lamb_betas": {"kind": "lamb", "lr": 0.02, "weight_decay": 0.5, "beta1": 0.4, "beta2": 0.9, "eps": 1e-3},
     "lamb_segments": {"kind": "lamb", "lr": 0.01, "weight_decay": 0.1, "eps": 1e-6, "undecayed": 2},
     "lamb_from_zero": {"kind": "lamb", "lr": 0.01, "weight_decay": 0.01, "eps": 1e-6, "zeros": 1},
+    "lion": {"kind": "lion", "lr": 0.001},
+    "lion_decay": {"kind": "lion", "lr": 0.01, "weight_decay": 0.5, "beta1": 0.4, "beta2": 0.8},
+    "lion_segments": {"kind": "lion", "lr": 0.01, "weight_decay": 1.0, "undecayed": 1},
 }
 
 
@@ -54,13 +58,26 @@ class Lamb:
         x -= lr * trust * update
 
 
+class Lion:
+    def __init__(self, x, settings, decays):
+        self.settings, self.decays = settings, decays
+        self.state = {"exp_avg": np.zeros_like(x)}
+
+    def step(self, x, g, lr, _):
+        beta1, beta2 = self.settings.get("beta1", 0.9), self.settings.get("beta2", 0.99)
+        decay = self.settings.get("weight_decay", 0.0) if self.decays else 0.0
+        m = self.state["exp_avg"]
+        x -= lr * (np.sign(beta1 * m + (1 - beta1) * g) + decay * x)
+        m[:] = beta2 * m + (1 - beta2) * g
+
+
 def run(file, settings):
     parameters, gradients = (array.astype(np.float64) for array in make_inputs())
     ends = np.cumsum(TENSORS)[:-1]
     tensors = np.split(parameters, ends)
     if "zeros" in settings:
         tensors[settings["zeros"]][:] = 0
-    kind = {"lars": Lars, "lamb": Lamb}[settings["kind"]]
+    kind = {"lars": Lars, "lamb": Lamb, "lion": Lion}[settings["kind"]]
     optimizers = [kind(x, settings, i != settings.get("undecayed")) for i, x in enumerate(tensors)]
     for step in range(N_STEPS):
         for optimizer, x, g in zip(optimizers, tensors, np.split(gradients[step], ends)):

@@ -1,0 +1,140 @@
+#include <algorithm>
+
+#include "optim/cuda/arena.hpp"
+#include "optim/cuda/units.hpp"
+
+namespace lockstep::optim::cuda {
+namespace {
+
+template <class From, class To>
+struct Cast {
+  const From* from;
+  To* to;
+
+  LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
+    const auto values = kernel::load_once<From, unit>(from, i);
+    kernel::Pack<To, unit> rounded;
+    for (int j = 0; j < unit; ++j) rounded[j] = kernel::round_to<To>(kernel::to_float(values[j]));
+    kernel::store(to, i, rounded);
+  }
+};
+
+template <class From, class To>
+void enqueue_cast(Stream& stream, DeviceSpan<const From> from, DeviceSpan<To> to) {
+  core::require(from.size() == to.size() && from.size() % range_multiple == 0,
+                "both arenas of a cast have the same size, a multiple of 16 elements");
+  kernel::for_each(stream, "cast", from.size() / unit, {region_of(from)}, {region_of(to)},
+                   Cast<From, To>{from.data(), to.data()});
+}
+
+template <class T>
+struct SquaredNorms {
+  static constexpr int max_threads = 256;
+  const Piece* pieces;
+  std::uint32_t n_pieces;
+  const T* values;
+  double* partials;
+
+  template <class Team>
+  LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
+    for (std::uint32_t i = team.block(); i < n_pieces; i += team.n_blocks()) {
+      const Piece piece = pieces[i];
+      auto squares = team.per_thread(0.0);
+      team.each([&](int thread) {
+        each_unit(team, thread, piece, [&](std::size_t at) {
+          const auto x = kernel::load<T, unit>(values, at);
+          for (int j = 0; j < unit; ++j) {
+            const double value = kernel::to_float(x[j]);
+            squares[thread] += value * value;
+          }
+        });
+      });
+      const double total = team.sum(squares);
+      team.each([&](int thread) {
+        if (thread == 0) partials[i] = total;
+      });
+    }
+  }
+};
+
+/// One block per range.
+struct AddUp {
+  static constexpr int max_threads = 256;
+  const double* partials;
+  const PieceRange* ranges;
+  double* totals;
+
+  template <class Team>
+  LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
+    const PieceRange range = ranges[team.block()];
+    auto sums = team.per_thread(0.0);
+    team.each([&](int thread) {
+      for (auto i = static_cast<std::uint32_t>(thread); i < range.n_pieces;
+           i += static_cast<std::uint32_t>(team.n_threads()))
+        sums[thread] += partials[range.first_piece + i];
+    });
+    const double total = team.sum(sums);
+    team.each([&](int thread) {
+      if (thread == 0) totals[team.block()] = total;
+    });
+  }
+};
+
+}  // namespace
+
+Cut cut(std::span<const Segment> segments) {
+  Cut result;
+  for (const Segment& segment : segments) {
+    const auto& [offset, count] = segment.slice;
+    core::require(offset % range_multiple == 0 && count % range_multiple == 0,
+                  "updated ranges begin and end at multiples of 16 elements");
+    core::require(offset + count <= most_elements, "an arena has at most most_elements elements");
+    const auto range = static_cast<std::uint32_t>(result.ranges.size());
+    const auto first_piece = static_cast<std::uint32_t>(result.pieces.size());
+    for (std::size_t done = 0; done < count; done += piece_elements)
+      result.pieces.push_back({.offset = offset + done,
+                               .n = static_cast<std::uint32_t>(std::min(count - done, piece_elements)),
+                               .range = range});
+    result.ranges.push_back({.first_piece = first_piece,
+                             .n_pieces = static_cast<std::uint32_t>(result.pieces.size()) - first_piece,
+                             .decays = segment.decays});
+  }
+  return result;
+}
+
+void cast(Stream& stream, DeviceSpan<const float> from, DeviceSpan<core::bfloat16> to) {
+  enqueue_cast(stream, from, to);
+}
+void cast(Stream& stream, DeviceSpan<const float> from, DeviceSpan<core::float16> to) {
+  enqueue_cast(stream, from, to);
+}
+void cast(Stream& stream, DeviceSpan<const core::bfloat16> from, DeviceSpan<float> to) {
+  enqueue_cast(stream, from, to);
+}
+void cast(Stream& stream, DeviceSpan<const core::float16> from, DeviceSpan<float> to) {
+  enqueue_cast(stream, from, to);
+}
+
+void squared_norms(Stream& stream, const Gradient& values, DeviceSpan<const Piece> pieces,
+                   DeviceSpan<double> partials) {
+  core::require(partials.size() == pieces.size(), "there is a number for every piece");
+  std::visit(
+      [&]<class T>(const DeviceSpan<const T>& of) {
+        kernel::enqueue(
+            stream, "squared_norms", grid_of_pieces(pieces.size()), {region_of(pieces), region_of(of)},
+            {region_of(partials)},
+            SquaredNorms<T>{pieces.data(), static_cast<std::uint32_t>(pieces.size()), of.data(), partials.data()});
+      },
+      values);
+}
+
+void add_up(Stream& stream, DeviceSpan<const double> partials, DeviceSpan<const PieceRange> ranges,
+            DeviceSpan<double> totals) {
+  core::require(totals.size() == ranges.size(), "there is a number for every range");
+  if (ranges.size() == 0) return;
+  kernel::enqueue(stream, "add_up", {.n_blocks = static_cast<unsigned>(ranges.size())},
+                  {region_of(partials), region_of(ranges)}, {region_of(totals)},
+                  AddUp{partials.data(), ranges.data(), totals.data()});
+}
+
+}  // namespace lockstep::optim::cuda
