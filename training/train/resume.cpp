@@ -17,7 +17,7 @@
 #include "core/json.hpp"
 #include "io/digest.hpp"
 #include "runtime/together.hpp"
-#include "training/run/directory.hpp"
+#include "training/run/status.hpp"
 
 namespace lockstep::training {
 namespace {
