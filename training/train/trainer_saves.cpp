@@ -7,6 +7,7 @@
 
 #include "checkpoint/folder.hpp"
 #include "core/log.hpp"
+#include "core/shortage.hpp"
 #include "runtime/interrupt.hpp"
 #include "runtime/together.hpp"
 #include "training/train/trainer.hpp"
@@ -90,12 +91,13 @@ std::optional<core::Error> Trainer::while_standing(Saving& saving, const std::fu
   saving.record.stall.value += watch.elapsed().value;
   if (!complaint) return std::nullopt;
   // An error about a name already says how to fix it.
-  const bool is_named = complaint->code() == core::ExitCode::usage && !complaint->problem().fix.empty();
+  const core::Problem& problem = complaint->problem();
+  const bool is_named = complaint->code() == core::ExitCode::usage && !problem.fix.empty();
+  const std::string free_space = core::fix_of_limit(problem.what, "free space, or name another folder with --run-dir");
   return core::Error{
       core::ExitCode::system,
-      {.what = fmt::format("cannot write a checkpoint: {}", complaint->problem().what),
-       .fix = fmt::format("{}; --resume continues from the previous checkpoint",
-                          is_named ? complaint->problem().fix : "free space, or name another folder with --run-dir")}};
+      {.what = fmt::format("cannot write a checkpoint: {}", problem.what),
+       .fix = fmt::format("{}; --resume continues from the previous checkpoint", is_named ? problem.fix : free_space)}};
 }
 
 // Collective: returns why there is no checkpoint, the same on all ranks; nothing if there is one. `is_due`: by the
@@ -185,9 +187,10 @@ void Trainer::save_weights() const try {
                 {.model = recipe_.model, .epoch = position().epoch, .samples_seen = state_.samples_seen}, "",
                 run_.links_of_weights());
 } catch (const core::Error& error) {
-  throw core::Error{core::ExitCode::system,
-                    {.what = fmt::format("cannot save weights to '{}': {}", run_.weights_path(), error.problem().what),
-                     .fix = "free space, or name another file with --save-weights"}};
+  throw core::Error{
+      core::ExitCode::system,
+      {.what = fmt::format("cannot save weights to '{}': {}", run_.weights_path(), error.problem().what),
+       .fix = core::fix_of_limit(error.problem().what, "free space, or name another file with --save-weights")}};
 }
 
 }  // namespace lockstep::training
