@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The structure of the sources: folders include only those above them in check_layers(), heavy headers, backends and the
-# collectives of MPI stay in the folders that own them, no file grows beyond one concept, and tests
-# are registered in one way. usage: structure.sh <repository>
+# Checks the structure of the sources. Folders include only those above them in check_layers(). Heavy headers, backends
+# and the collectives of MPI stay in the folders that own them. No file grows beyond one concept, and tests are
+# registered in one way. usage: structure.sh <repository>
 set -euo pipefail
 cd "$1"
 
@@ -64,7 +64,7 @@ check_tests() {
   done < <(grep -rlE '^ *add_test\(' --include=CMakeLists.txt --include='*.cmake' tests share/cmake | grep -vE '/LockstepTest\.cmake$|^tests/package/consumer/')
 }
 
-# What is kept at the top is listed here, so that what a test or a user leaves there does not slip into a commit.
+# Lists what belongs at the top, so that files which a test or a user leaves there do not slip into a commit.
 check_top() {
   local name
   while IFS= read -r name; do

@@ -9,14 +9,14 @@ cp -r src reduce_all training "$copy"
 mkdir -p "$copy/share/cmake" "$copy/tests"
 cp tests/CMakeLists.txt "$copy/tests"
 
-# plant <file> <line> <words expected in the report>: all together, and one report tells of all.
+# plant <file> <line> <words expected in the report>: plants all together; one report names them all.
 planted=()
 plant() {
   printf '%s\n' "$2" >>"$copy/$1"
   planted+=("$1|$2|$3")
 }
 
-# expect_report: of all that is planted, each with its file.
+# expect_report: expects a report of each planted violation, with its file.
 expect_report() {
   local report file line words
   ! report=$("$lint/structure.sh" "$copy") || { echo "nothing was noticed"; exit 1; }
@@ -45,7 +45,7 @@ plant src/core/units.cpp "$(yes '// line' | head -400)" 'more than 400'
 plant training/main.cpp "// $(printf 'word %.0s' {1..24})" 'beyond column 120'
 plant tests/CMakeLists.txt 'add_test(NAME alone COMMAND true)' 'registered by lockstep_add_test'
 expect_report
-if git -C "$copy" init --quiet 2>/dev/null; then # only what git keeps is judged
+if git -C "$copy" init --quiet 2>/dev/null; then # only files that git keeps are checked
   planted=()
   plant before 'MANPATH=' 'belongs at the top'
   git -C "$copy" add before
