@@ -95,6 +95,7 @@ forbid '#include "training/shard/' '^training/(shard|main|command)' 'training/sh
 forbid '#include "nn/host/' '^src/nn/host/' 'a backend is known to itself alone'
 forbid 'dynamic_cast|#include "nn/host/|\bhost::' '^(src|reduce_all)/' 'training knows no backend and casts to none'
 forbid 'compat' '^(src|reduce_all|training/(run|CMakeLists|recipe/words))' "the tutorials' lines belong in training/run"
+forbid '\b(recipe_?|r_)\.[a-z_0-9]+ *[!=]= *"' '^$' "a recipe's values are compared as values, not as words"
 names=$(grep -oE '(\.name = |on_devices\(|nccl_row\()"[a-z_]+"' src/comm/registry.cpp | cut -d'"' -f2 | paste -sd'|')
 forbid "\"($names)\"" '^src/comm/registry\.cpp' "an algorithm's name is written in src/comm/registry.cpp"
 

@@ -84,7 +84,7 @@ std::vector<float> after_long_step(const runtime::Communicator& world, const Rec
 Recipe recipe_of(const std::string& model) {
   Recipe recipe;
   recipe.model = model;
-  recipe.loss = model == "movielens" ? "mse" : "cross_entropy";
+  recipe.loss = model == "movielens" ? nn::Loss::mse : nn::Loss::cross_entropy;
   recipe.batch = n_samples;
   return recipe;
 }

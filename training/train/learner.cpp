@@ -36,7 +36,8 @@ const nn::Embedding* find_sparse(const nn::Network& network, int parameter, cons
 /// lars and lamb adapt to each tensor except biases and normalization, as in their papers (You et al. 2017, 2019). The
 /// other optimizers treat all alike, like PyTorch.
 bool decays(const nn::Parameter& parameter, const Recipe& recipe) {
-  return parameter.shape.size() > 1 || (recipe.optimizer != "lars" && recipe.optimizer != "lamb");
+  const optim::OptimizerKind kind = optimizer_spec(recipe).kind;
+  return parameter.shape.size() > 1 || (kind != optim::OptimizerKind::lars && kind != optim::OptimizerKind::lamb);
 }
 
 std::vector<parallel::Slot> slots_of(const nn::Network& network, const nn::Executor& executor, const Recipe& recipe) {
@@ -82,8 +83,8 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
   synchronizer_ = parallel::make_synchronizer(transport, devices, slots_of(network_, *executor_, recipe),
                                               {.optimizer = optimizer_spec(recipe),
                                                .is_deterministic = recipe.deterministic,
-                                               .scales_loss = recipe.precision == "f16"});
-  if (recipe.precision == "f16") executor_->scale_loss(synchronizer_->loss_scale());
+                                               .scales_loss = recipe.precision == nn::Precision::f16});
+  if (recipe.precision == nn::Precision::f16) executor_->scale_loss(synchronizer_->loss_scale());
   const runtime::DeviceSpan<float> gradients = synchronizer_->device_gradients();
   if (recipe.has_lanes())
     lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), runtime::on_host(gradients));
@@ -149,7 +150,8 @@ std::optional<std::uint32_t> Learner::update(const core::StepNumbers& numbers) {
 // On a device all ranks learn the norm of the sum, and late. One of them reports it, unless a loss is reported.
 void Learner::note_not_finite(const Made& of, bool is_loss_finite) {
   if (not_finite_) return;
-  if (is_loss_finite && recipe_.precision == "f16") return;  // the step was skipped to reduce the loss scale
+  if (is_loss_finite && recipe_.precision == nn::Precision::f16)
+    return;  // the step was skipped to reduce the loss scale
   if (!is_loss_finite)
     not_finite_ = {.step = of.step, .where = "the loss", .samples = of.ids};
   else if (runtime::is_host_the_device() || world_.rank() == world_.n_ranks() - 1)

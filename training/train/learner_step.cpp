@@ -57,10 +57,10 @@ void Learner::run_parts(const data::Batch& batch, const core::StepNumbers& numbe
 // the last part of a batch has collectives, because groups over ranks have no parts (check_ranks()).
 bool Learner::is_recorded(const data::Batch& batch) const {
   const auto n_ranks = static_cast<std::uint64_t>(world_.n_ranks());
-  return recipe_.graph != "off" && !runtime::is_host_the_device() &&
+  return recipe_.graph != Graph::off && !runtime::is_host_the_device() &&
          (!device_group_sum_ || device_group_sum_->only_enqueues()) && !executor_->layer_times().is_profiling() &&
          batch.n_global == recipe_.batch && batch.n_global / n_ranks >= recipe_.accumulate &&
-         (recipe_.order != "torch" || batch.n_global % n_ranks == 0);
+         (recipe_.order != data::Order::torch || batch.n_global % n_ranks == 0);
 }
 
 template <class Enqueue>
@@ -84,7 +84,7 @@ void Learner::replay(Recorded& recorded, const Enqueue& enqueue) {
 // Parts that differ only in their samples share one recording.
 void Learner::run_recorded(const data::Batch& batch, core::StepNumbers numbers) {
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
-  is_update_enqueued_ = recipe_.graph == "step" && synchronizer_->can_be_recorded();
+  is_update_enqueued_ = recipe_.graph == Graph::step && synchronizer_->can_be_recorded();
   if (is_update_enqueued_) synchronizer_->send(numbers, stream_);
   numbers.sample_weight = 1.0f / static_cast<float>(batch.n_global);
   for_each_part(batch, numbers, [&](const Part& part) {

@@ -43,7 +43,7 @@ std::string remedies(const Recipe& recipe, const MemoryNeed& need, const Fitting
   if (!of_batch.empty()) remedies.push_back(of_batch);
   // On devices, a 16-bit precision also needs a copy of the parameters.
   const bool is_on_host = runtime::is_host_the_device();
-  if (recipe.precision == "f32" && (is_on_host || need.activations > 2 * need.arena))
+  if (recipe.precision == nn::Precision::f32 && (is_on_host || need.activations > 2 * need.arena))
     remedies.emplace_back(is_on_host ? "--precision bf16" : "--precision auto");
   if (n_local > 1) remedies.emplace_back("fewer ranks per node");
   remedies.emplace_back(is_on_host ? "--dry-run reports the need of a run"

@@ -33,12 +33,13 @@ std::unique_ptr<OpenDevice> open_device(const runtime::Communicator& world, cons
 
 void settle(Recipe& recipe, const runtime::DeviceChoice& choice) {
   recipe.is_on_device = !choice.is_host();
-  if (recipe.precision == "bf16" && !choice.is_host() && !choice.all_have_bf16)
+  if (recipe.precision == nn::Precision::bf16 && !choice.is_host() && !choice.all_have_bf16)
     core::fail_usage({.what = "a GPU of this run does not multiply matrices in bf16",
                       .where = "precision",
                       .expected = "f16 or f32, or an A100 or newer for every rank",
                       .fix = "--precision auto, or f16"});
-  if (recipe.precision == "auto") recipe.precision = choice.is_host() ? "f32" : choice.all_have_bf16 ? "bf16" : "f16";
+  const nn::Precision of_gpus = choice.all_have_bf16 ? nn::Precision::bf16 : nn::Precision::f16;
+  if (!recipe.precision) recipe.precision = choice.is_host() ? nn::Precision::f32 : of_gpus;
 }
 
 std::string to_text(const runtime::DeviceChoice& choice) {

@@ -224,7 +224,7 @@ int make_again(const Replay& replay, const runtime::Session& session, runtime::W
                         .expected = "one",
                         .fix = "start it without a launcher"});
     require_data(replay.resolved.recipe);
-    if (replay.resolved.recipe.precision == "f16")
+    if (replay.resolved.recipe.precision == nn::Precision::f16)
       core::fail_usage({.what = "the run used f16, which the host does not support, but a replay runs on the host",
                         .where = replay_flag,
                         .expected = "another precision",

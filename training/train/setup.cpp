@@ -11,6 +11,7 @@
 #include "runtime/session.hpp"
 #include "training/recipe/resume_promise.hpp"
 #include "training/recipe/specs.hpp"
+#include "training/recipe/words.hpp"
 #include "training/train/check_data.hpp"
 #include "training/train/dry_run.hpp"
 #include "training/train/memory.hpp"
@@ -113,7 +114,7 @@ StartRecord start_record(const runtime::Communicator& world, const runtime::Topo
   StartRecord record{
       .model = recipe.model,
       .n_parameters = setup.learner->network().n_parameter_elements(),
-      .precision = recipe.precision,
+      .precision = std::string{word_of(recipe.precision)},
       .data = recipe.synthetic ? "synthetic" : recipe.data,
       .n_samples = batches.info().n_samples,
       .shape = nn::to_string(batches.info().input),

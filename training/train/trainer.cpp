@@ -14,6 +14,7 @@
 #include "runtime/interrupt.hpp"
 #include "runtime/together.hpp"
 #include "training/recipe/specs.hpp"
+#include "training/recipe/words.hpp"
 #include "training/run/info.hpp"
 #include "training/train/dry_run.hpp"
 #include "training/train/evaluate.hpp"
@@ -132,7 +133,7 @@ void Trainer::go_on_from(const checkpoint::Checkpoint& from) {
 
 int Trainer::run() try {
   if (const std::string device = to_text(choice_); options_.evaluate_only && !device.empty() && world_.rank() == 0)
-    core::log_info(fmt::format("evaluated in {} on {}", recipe_.precision, device));
+    core::log_info(fmt::format("evaluated in {} on {}", word_of(recipe_.precision), device));
   options_.evaluate_only ? evaluate() : train();
   finish();
   return exit_code();
@@ -302,7 +303,7 @@ bool Trainer::settle(bool goes_on) {
 void Trainer::check_coverage() const {
   const bool has_other_begin = options_.resume_anyway && ledger_before_ != 0;  // in another order, or from another set
   const bool is_exact =
-      !recipe_.drop_last && recipe_.order != "torch" && recipe_.synthetic_steps == 0 && !has_other_begin;
+      !recipe_.drop_last && recipe_.order != data::Order::torch && recipe_.synthetic_steps == 0 && !has_other_begin;
   if (is_exact)
     core::require(state_.ledger == data::Ledger::complete(setup_.batches.training->info().n_samples).hash(),
                   "an epoch has delivered every sample once");

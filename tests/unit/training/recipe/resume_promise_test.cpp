@@ -17,7 +17,7 @@ TEST(ResumePromise, OtherRanksAreFewerIfThereAreSome) {
 
 TEST(ResumePromise, IsWhatRecipeAndDeviceAllow) {
   Recipe by_rank = dealt_to(4);
-  by_rank.order = "torch";
+  by_rank.order = data::Order::torch;
   Recipe on_gpu = dealt_to(4);
   on_gpu.is_on_device = true;
   Recipe usual = dealt_to(4);
