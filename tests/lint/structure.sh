@@ -39,7 +39,7 @@ check_layers() {
   local file
   check_order src '' core runtime site comm io data nn optim parallel checkpoint metrics report
   check_order src/data data/ format image augment read load write importers synth
-  [[ ! -d training ]] || check_order training training/ recipe run train
+  [[ ! -d training ]] || check_order training training/ recipe run train check
   while IFS= read -r file; do
     complain "$file" "src/ must not include programs or tests"
   done < <(grep -rlE '#include "(reduce_all|training|tests|support)/' src || true)
@@ -87,7 +87,8 @@ forbid 'MPI_I?(Allreduce|Reduce_scatter|Allgather)|nccl(AllReduce|ReduceScatter|
 forbid 'PMPI?_I?(Allreduce|Reduce_scatter|Allgather)|MPI_I?(Allreduce|Reduce_scatter|Allgather)v?\(' \
   '^src/comm/algorithms/mpi_native\.cpp' "MPI's own collectives are called by algorithm mpi only"
 forbid '#include "nn/' '^(src/(nn|checkpoint)|training)/' 'only the trainer knows networks, and what keeps their weights'
-forbid '#include "training/train/' '^training/(train|doctor/(job|needs)|main|command)' 'training/train is the loop, known to its commands alone'
+forbid '#include "training/train/' '^training/(train|check|doctor/(job|needs))' 'training/train is the loop, known to its commands alone'
+forbid '#include "training/check/' '^training/(check/|train\.)' 'training/check belongs to lockstep train'
 forbid '#include "training/ckpt/' '^training/(ckpt|main|command)' 'training/ckpt is of its own command'
 forbid '#include "training/doctor/' '^training/(doctor|main|command)' 'training/doctor is of its own command'
 forbid '#include "training/lint/' '^training/(lint|main|command)' 'training/lint is of its own command'

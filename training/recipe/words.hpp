@@ -100,7 +100,7 @@ inline constexpr std::array<ForeignWord, 6> foreign_words{{
     {"total-epochs", "epochs"},
 }};
 
-/// Flags that are not keys: training/run/options.cpp and training/train/train.cpp declare them.
+/// Flags that are not keys: training/run/options.cpp and training/train.cpp declare them.
 inline constexpr std::array<std::string_view, 22> words_of_runs{
     "nproc",       "expect-ranks",  "verbose",      "run-dir",       "init-from", "resume",  "resume-anyway", "keep",
     "keep-epochs", "time-limit",    "save-weights", "evaluate-only", "compat",    "dry-run", "profile",       "timeout",

@@ -1,4 +1,4 @@
-#include "training/train/train.hpp"
+#include "training/train.hpp"
 
 #include <fmt/format.h>
 
@@ -10,14 +10,14 @@
 #include "core/flags.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/watch/watchdog.hpp"
+#include "training/check/replay.hpp"
+#include "training/check/self_test.hpp"
+#include "training/check/verify_resume.hpp"
 #include "training/recipe/cuts.hpp"
 #include "training/train/dry_run.hpp"
 #include "training/train/memory.hpp"
 #include "training/train/open_device.hpp"
-#include "training/train/replay.hpp"
-#include "training/train/self_test.hpp"
 #include "training/train/trainer.hpp"
-#include "training/train/verify_resume.hpp"
 
 namespace lockstep::training {
 namespace {

@@ -1,4 +1,4 @@
-#include "training/train/self_test.hpp"
+#include "training/check/self_test.hpp"
 
 #include <fmt/format.h>
 

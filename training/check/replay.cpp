@@ -1,4 +1,4 @@
-#include "training/train/replay.hpp"
+#include "training/check/replay.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
