@@ -94,6 +94,8 @@ class Learner final : private nn::Hooks {
   /// Collective: loads all of that, on any number of ranks; `at` is the position of the run. Throws core::Error, the
   /// same on all ranks, if network or optimizer differ.
   void load_checkpoint(const checkpoint::Checkpoint& from, const RunState& at);
+  /// Collective: the minimum of Synchronizer::n_sound_steps() over all ranks.
+  [[nodiscard]] std::uint64_t least_sound_steps() const;
   /// A digest of parameters and running statistics.
   [[nodiscard]] std::string digest() const;
 

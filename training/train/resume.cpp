@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -188,6 +190,22 @@ RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, 
            .fix = "name the set that the run was started with, or resume with this one: --resume-anyway"});
   }
   return parse_run_state(content.at("state").dump());
+}
+
+void require_ledger(const runtime::Communicator& world, const checkpoint::Checkpoint& from, const RunState& state,
+                    Batches& training) {
+  const std::uint64_t n_steps = state.of_epoch.n_steps;
+  const std::uint64_t mine = training.ledger_before(state.epoch, n_steps).hash();
+  const std::vector<std::uint64_t> all = runtime::gather_values(world, std::span{&mine, 1});
+  const std::uint64_t ledger =
+      runtime::broadcast_value(world, std::accumulate(all.begin(), all.end(), std::uint64_t{0}));
+  runtime::together(world, [&] {
+    if (state.ledger != ledger)
+      core::refuse_field(from.path() + "/index.json", "content.state.ledger", fmt::format("is {}", state.ledger),
+                         fmt::format("{}, after {} step{} of the epoch, with the samples and the order of this run",
+                                     ledger, n_steps, n_steps == 1 ? "" : "s"),
+                         checkpoint::damaged_fix);
+  });
 }
 
 std::vector<Change> changes_of_bits(const checkpoint::Checkpoint& from, const Recipe& recipe, const Epochs& epochs) {

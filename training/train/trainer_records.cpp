@@ -17,6 +17,13 @@ Position Trainer::position() const {
           .elapsed = watch_.elapsed()};
 }
 
+// What a checkpoint of now would hold.
+Snapshot Trainer::snapshot() const {
+  Snapshot now{.at = position(), .state = state_};
+  if (is_epoch_over_) now.state.begin_next_epoch();
+  return now;
+}
+
 // On rank 0.
 void Trainer::tell_forecast() {
   if (!limit_.is_known() || epoch_time_.value <= 0) return;
