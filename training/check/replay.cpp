@@ -119,8 +119,7 @@ class Step {
     setup_.batches.training->begin_epoch(bundle_.state.epoch, bundle_.state.of_epoch.n_steps);
     batch_ = setup_.batches.training->next();
     core::require(batch_ != nullptr, "the step is within the epoch");
-    numbers_ = {
-        .learning_rate = bundle_.bad.learning_rate, .epoch = bundle_.state.epoch, .step = bundle_.state.n_steps};
+    place_ = {.learning_rate = bundle_.bad.learning_rate, .epoch = bundle_.state.epoch, .step = bundle_.state.n_steps};
   }
 
   /// Whether the step is finite; prints the details.
@@ -164,8 +163,8 @@ class Step {
   /// Returns the sum and the number of samples.
   std::pair<double, std::uint64_t> loss_of(const data::Batch& batch) {
     learner_.forget_not_finite();
-    learner_.compute_gradients(batch, numbers_);
-    const parallel::StepReport report = learner_.report();
+    learner_.compute_gradients(batch, place_);
+    const parallel::StepReport report = learner_.report_last();
     return {report.loss, report.n};
   }
 
@@ -198,7 +197,7 @@ class Step {
   Setup& setup_;
   Learner& learner_;
   const data::Batch* batch_ = nullptr;
-  core::StepNumbers numbers_{};
+  StepPlace place_{};
 };
 
 void require_same_data(const Replay& replay, const Batches& batches) {

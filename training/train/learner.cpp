@@ -131,22 +131,6 @@ void Learner::sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) {
   device_group_sum_->sum(values, stream);
 }
 
-std::optional<std::uint32_t> Learner::update(const core::StepNumbers& numbers) {
-  const double waited = synchronizer_->waited().value;
-  {
-    const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::optimizer};
-    if (is_update_enqueued_)
-      synchronizer_->end_step(stream_);
-    else
-      synchronizer_->step(numbers, recipe_.clip_norm, stream_);
-    executor_->end_sums(stream_);
-    const core::Seconds more{synchronizer_->waited().value - waited};
-    timers_.reassign(metrics::Phase::optimizer, metrics::Phase::communication, more);
-  }
-  if (synchronizer_->is_halted()) restore_statistics();
-  return synchronizer_->replica_hash();
-}
-
 // On a device all ranks learn the norm of the sum, and late. One of them reports it, unless a loss is reported.
 void Learner::note_not_finite(const Made& of, bool is_loss_finite) {
   if (not_finite_) return;
@@ -158,7 +142,7 @@ void Learner::note_not_finite(const Made& of, bool is_loss_finite) {
     not_finite_ = {.step = of.step, .where = "the norm of the gradient"};
 }
 
-parallel::StepReport Learner::report() {
+parallel::StepReport Learner::report_last() {
   if (n_unreported_ == 0) return {};
   n_unreported_ = 0;
   if (!runtime::is_host_the_device()) return report_of_device(StepBack::last, made_);
@@ -166,8 +150,7 @@ parallel::StepReport Learner::report() {
   return report(lanes_ ? std::exchange(of_lanes_, {}) : executor_->sums(), norm, made_);
 }
 
-parallel::StepReport Learner::report_before() {
-  if (runtime::is_host_the_device()) return std::exchange(report_before_, {});
+parallel::StepReport Learner::report_before_last() {
   if (n_unreported_ < 2) return {};
   --n_unreported_;
   return report_of_device(StepBack::before_last, made_before_);

@@ -99,11 +99,8 @@ bool Trainer::step(const data::Batch& batch) {
   if (options_.drill)  // before any code reads the parameters in this step
     for (const std::string& parameter : options_.drill->take_flips(state_.n_steps + 1)) learner_.flip_bit(parameter);
   state_.learning_rate = optim::learning_rate(setup_.schedule, state_.samples_seen);
-  const core::StepNumbers numbers{.learning_rate = state_.learning_rate, .epoch = state_.epoch, .step = state_.n_steps};
-  learner_.compute_gradients(batch, numbers);
-  const auto replica = learner_.update(numbers);
-  parallel::StepReport report = learner_.report_before();
-  report.replica = replica;
+  parallel::StepReport report =
+      learner_.step(batch, {.learning_rate = state_.learning_rate, .epoch = state_.epoch, .step = state_.n_steps});
   report.stop = is_stop_asked();
   saver_.add_to(report);
   watchdog_.set_wait(runtime::Wait::agreement);
@@ -165,7 +162,7 @@ bool Trainer::end_steps(bool goes_on) {
 
 // Collective: makes all ranks know the results of all steps; returns false if training ends.
 bool Trainer::settle(bool goes_on) {
-  parallel::StepReport rest = learner_.report();
+  parallel::StepReport rest = learner_.report_last();
   rest.ledger = setup_.batches.training->ledger().hash();
   watchdog_.set_wait(runtime::Wait::agreement);
   const auto before_last = control_.exchange(rest);
