@@ -95,6 +95,8 @@ forbid '#include "training/lint/' '^training/(lint|main|command)' 'training/lint
 forbid '#include "training/shard/' '^training/(shard|main|command)' 'training/shard is of its own command'
 forbid '#include "nn/host/' '^src/nn/host/' 'a backend is known to itself alone'
 forbid 'dynamic_cast|#include "nn/host/|\bhost::' '^(src|reduce_all)/' 'training knows no backend and casts to none'
+forbid 'is_host_the_device|\bis_host\(\)|\bis_on_(device|gpus?|host)\b' '^(src|reduce_all|training/(doctor/|train/open_device\.cpp))' \
+  'training asks for the traits of its device (runtime/device_traits.hpp), not for its kind'
 forbid 'compat' '^(src|reduce_all|training/(run|CMakeLists|recipe/words))' "the tutorials' lines belong in training/run"
 forbid '\b(recipe_?|r_)\.[a-z_0-9]+ *[!=]= *"' '^$' "a recipe's values are compared as values, not as words"
 names=$(grep -oE '(\.name = |on_devices\(|nccl_row\()"[a-z_]+"' src/comm/registry.cpp | cut -d'"' -f2 | paste -sd'|')

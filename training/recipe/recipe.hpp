@@ -14,6 +14,7 @@
 #include "data/load/sampler.hpp"
 #include "nn/executor.hpp"
 #include "optim/schedule.hpp"
+#include "runtime/device_traits.hpp"
 #include "training/recipe/setting.hpp"
 
 namespace lockstep::training {
@@ -101,12 +102,12 @@ struct Recipe {
   Strategy strategy = Strategy::ddp;
   Graph graph = Graph::step;
   bool deterministic = false;
+  runtime::DeviceTraits device{};  ///< not a key: set by settle(), until then those of a host
   std::uint64_t lanes = 4;
-  bool is_on_device = false;  ///< not a key: on devices, bits are the same only from run to run
-  int threads = 0;            ///< of a rank; 0: its share of the cores
+  int threads = 0;  ///< of a rank; 0: its share of the cores
 
   /// Whether a batch is divided into lanes, so that bits do not depend on the number of ranks.
-  [[nodiscard]] bool has_lanes() const noexcept { return deterministic && !is_on_device; }
+  [[nodiscard]] bool has_lanes() const noexcept { return deterministic && device.adds_lanes; }
 
   bool operator==(const Recipe&) const = default;
 };

@@ -22,9 +22,9 @@ namespace {
 /// zeroed, summed and read; otherwise processing the whole table is faster.
 constexpr std::uint64_t least_rows_per_sample = 4;
 
-/// The embedding of a parameter for which rows are faster. A tree over ranks sums everything, and so do devices.
+/// The embedding of a parameter for which rows are faster. A tree over ranks sums everything.
 const nn::Embedding* find_sparse(const nn::Network& network, int parameter, const Recipe& recipe) {
-  if (recipe.deterministic || !runtime::is_host_the_device()) return nullptr;
+  if (recipe.deterministic || !recipe.device.sums_rows) return nullptr;
   for (const nn::Node& node : network.nodes()) {
     const auto* const embedding = std::get_if<nn::Embedding>(&node.layer);
     if (embedding == nullptr || node.parameters[0] != parameter) continue;
@@ -77,7 +77,7 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
       options.row_gradients.push_back(static_cast<int>(i));
   const int n_together = ranks_of_group(recipe, world.n_ranks());
   options.is_group_of_ranks = n_together > 1;
-  if (options.is_group_of_ranks && runtime::is_host_the_device()) group_sum_.emplace(transport, n_together, false);
+  if (options.is_group_of_ranks && devices == nullptr) group_sum_.emplace(transport, n_together, false);
   if (options.is_group_of_ranks && devices != nullptr) device_group_sum_.emplace(transport, *devices, n_together);
   executor_ = device.make_executor(network_, options);
   synchronizer_ = parallel::make_synchronizer(transport, devices, slots_of(network_, *executor_, recipe),
@@ -138,14 +138,14 @@ void Learner::note_not_finite(const Made& of, bool is_loss_finite) {
     return;  // the step was skipped to reduce the loss scale
   if (!is_loss_finite)
     not_finite_ = {.step = of.step, .where = "the loss", .samples = of.ids};
-  else if (runtime::is_host_the_device() || world_.rank() == world_.n_ranks() - 1)
+  else if (!recipe_.device.runs_behind || world_.rank() == world_.n_ranks() - 1)
     not_finite_ = {.step = of.step, .where = "the norm of the gradient"};
 }
 
 parallel::StepReport Learner::report_last() {
   if (n_unreported_ == 0) return {};
   n_unreported_ = 0;
-  if (!runtime::is_host_the_device()) return report_of_device(StepBack::last, made_);
+  if (recipe_.device.runs_behind) return report_of_device(StepBack::last, made_);
   const double norm = synchronizer_->norm(StepBack::last);  // first, because it detects the end of communication
   return report(lanes_ ? std::exchange(of_lanes_, {}) : executor_->sums(), norm, made_);
 }

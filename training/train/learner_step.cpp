@@ -96,11 +96,12 @@ void Learner::run(const data::Batch& batch, const StepPlace& at) {
   if (is_uneven) set_statistics(mean_statistics(batch.n));
 }
 
-// Whether all ranks do the same as in other steps, on a device; otherwise a rank's collectives might not match. Only
-// the last part of a batch has collectives, because groups over ranks have no parts (check_ranks()).
+// Whether the device can replay steps, and all ranks do the same as in other steps; otherwise a rank's collectives
+// might not match. Only the last part of a batch has collectives, because groups over ranks have no parts
+// (check_ranks()).
 bool Learner::is_recorded(const data::Batch& batch) const {
   const auto n_ranks = static_cast<std::uint64_t>(world_.n_ranks());
-  return recipe_.graph != Graph::off && !runtime::is_host_the_device() &&
+  return recipe_.graph != Graph::off && recipe_.device.runs_behind &&
          (!device_group_sum_ || device_group_sum_->only_enqueues()) && !executor_->layer_times().is_profiling() &&
          batch.n_global == recipe_.batch && batch.n_global / n_ranks >= recipe_.accumulate &&
          (recipe_.order != data::Order::torch || batch.n_global % n_ranks == 0);
@@ -171,7 +172,7 @@ void Learner::compute_gradients(const data::Batch& batch, const StepPlace& at) {
 
 parallel::StepReport Learner::step(const data::Batch& batch, const StepPlace& at) {
   parallel::StepReport before;
-  if (runtime::is_host_the_device()) before = report_last();
+  if (!recipe_.device.runs_behind) before = report_last();
   note_begin(batch, at);
   bool is_updated = false;
   if (is_recorded(batch))
@@ -180,7 +181,7 @@ parallel::StepReport Learner::step(const data::Batch& batch, const StepPlace& at
     run(batch, at);
   update(numbers_of(at, batch, batch, true), is_updated);
   const auto replica = synchronizer_->replica_hash();
-  if (!runtime::is_host_the_device()) before = report_before_last();
+  if (recipe_.device.runs_behind) before = report_before_last();
   before.replica = replica;
   return before;
 }

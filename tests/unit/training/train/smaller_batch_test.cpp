@@ -93,7 +93,7 @@ TEST(Settle, ChoosesAPrecision) {
   const auto precision_on = [](std::optional<nn::Precision> asked, const runtime::DeviceChoice& choice) {
     Recipe recipe{.precision = asked};
     settle(recipe, choice);
-    EXPECT_EQ(recipe.is_on_device, !choice.is_host());
+    EXPECT_EQ(recipe.device.has_own_memory, !choice.is_host());
     return recipe.precision;
   };
   const runtime::DeviceChoice host, older{.number = 0}, newer{.number = 0, .all_have_bf16 = true};
