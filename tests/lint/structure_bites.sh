@@ -30,9 +30,12 @@ expect_report() {
 plant src/core/units.cpp '#include "runtime/session.hpp"' 'must not include runtime/'
 plant src/data/format/spec.cpp '#include "data/load/loader.hpp"' 'must not include data/load/'
 plant training/recipe/keys.cpp '#include "training/run/run.hpp"' 'must not include training/run/'
+plant training/train/setup.cpp '#include "training/check/replay.hpp"' 'must not include training/check/'
+plant training/run/run.cpp 'if (recipe.loss == "mse") return;' 'compared as values'
 plant training/shard/verbs.cpp '#include "training/train/trainer.hpp"' 'known to its commands'
 plant src/parallel/slots.cpp '#include "nn/network.hpp"' 'only the trainer knows networks'
 plant training/train/learner.cpp 'nn::host::HostExecutor* host;' 'knows no backend'
+plant training/train/learner.cpp 'if (runtime::is_host_the_device()) return;' 'asks for the traits'
 plant training/train/learner.cpp 'const bool compat = true;' "tutorials' lines"
 plant src/core/units.cpp '#include <mpi.h>' '<mpi.h> belongs'
 plant src/comm/schedule.cpp '#include "reduce_all/result.hpp"' 'must not include programs'

@@ -24,7 +24,7 @@ std::string default_of(const Key& key) {
 std::string help_of(const Key& key) {
   const std::string flag = fmt::format("--{} {}", key.name, key.placeholder);
   std::string help{key.help};
-  if (key.words != nullptr) help += (help.empty() ? "" : ": ") + core::join(key.words());
+  if (const auto words = words_of(key); !words.empty()) help += (help.empty() ? "" : ": ") + core::join(words);
   return fmt::format("      {:<22} {:<62} ({})\n", flag, help, default_of(key));
 }
 
