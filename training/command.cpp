@@ -13,7 +13,7 @@
 #include "training/doctor/doctor.hpp"
 #include "training/lint/lint.hpp"
 #include "training/shard/verbs.hpp"
-#include "training/train/train.hpp"
+#include "training/train.hpp"
 
 namespace lockstep::training {
 namespace {

@@ -20,8 +20,8 @@ give_up() {
 # edited VALUE NAME [LINE]: gives up if VALUE is empty or still CHANGE_ME; LINE is the text of the line to edit (NAME=CHANGE_ME).
 edited() { [[ $1 && $1 != *CHANGE_ME* ]] || give_up "$2 is not set" "edit the line of this job script that says ${3:-$2=CHANGE_ME}"; }
 
-# bind_by_mpirun CORES: sets `binding` to flags with which mpirun gives each rank CORES neighbouring cores. By default, Open MPI gives
-# one core to each of one or two ranks of a node; more ranks share all cores of a NUMA node.
+# bind_by_mpirun CORES: sets `binding` to flags with which mpirun gives each rank CORES neighbouring cores. By default,
+# Open MPI binds one or two ranks of a node to one core each. More ranks share all cores of a NUMA node.
 bind_by_mpirun() {
   case $(mpirun --version 2>&1) in
     *'Open MPI'*) binding=(--map-by "ppr:$(((n_ranks + n_nodes - 1) / n_nodes)):node:PE=$1" --bind-to core) ;;

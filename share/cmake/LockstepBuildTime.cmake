@@ -1,7 +1,7 @@
-# What makes a build take less time and changes nothing that is measured: results of the compiler that are kept (ccache), a
-# fast linker (mold), headers that are compiled once, and less optimizing of code that is not hot.
+# Makes a build faster without a change to anything that is measured: a cache of compilations (ccache), a fast linker
+# (mold), precompiled headers, and less optimization of code that is not hot.
 
-# ccache, which learns from the compiler what a file includes, so that a miss costs nothing; of time no macro here tells.
+# ccache learns from the compiler which files a file includes, so a miss costs nothing. No macro here contains the time.
 if(LOCKSTEP_WITH_CCACHE STREQUAL "OFF")
   lockstep_report("ccache" off "" "LOCKSTEP_WITH_CCACHE=OFF")
 elseif(CMAKE_CXX_COMPILER_LAUNCHER)
@@ -22,7 +22,7 @@ else()
   endif()
 endif()
 
-# mold, else lld, where the compiler takes it.
+# Uses mold, else lld, if the compiler accepts it.
 if(LOCKSTEP_WITH_MOLD STREQUAL "OFF")
   lockstep_report("mold" off "" "LOCKSTEP_WITH_MOLD=OFF")
 else()
@@ -44,12 +44,12 @@ else()
   endif()
 endif()
 
-# lockstep_optimize_less(<target> [ON|OFF]): for code that does not run long, or only waits: it describes, checks, reads text,
-# reports. Half the time to compile. OFF, for most tests, does not optimize at all: a quarter less again. What is measured
-# stays out: collectives, networks, optimizers, the way of samples, reduce_all.
-# Builds with sanitizers do not optimize it at all, and leave out three checks that double its machine code. The address
-# sanitizer finds null and freed objects, too. What reads bytes as numbers has fuzz targets, which are built with all checks,
-# and optimized, as they run without end.
+# lockstep_optimize_less(<target> [ON|OFF]): for code that runs briefly or only waits: it describes, checks, reads text,
+# reports. It halves the time to compile. OFF, for most tests, disables optimization, and saves another quarter. Code
+# that is measured does not use it: collectives, networks, optimizers, the path of samples, reduce_all. Builds with
+# sanitizers do not optimize such code at all, and leave out three checks that double its machine code. The address
+# sanitizer finds null and freed objects, too. Code that reads bytes as numbers has fuzz targets. These have all checks
+# and are optimized, because they run without end.
 function(lockstep_optimize_less target)
   set(level -O1)
   if(ARGC GREATER 1 AND NOT ARGV1)
@@ -58,6 +58,6 @@ function(lockstep_optimize_less target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${level}>)
   if(LOCKSTEP_SANITIZE AND NOT LOCKSTEP_SANITIZE MATCHES "fuzzer")
     target_compile_options(${target} PRIVATE -O0)
-    set_target_properties(${target} PROPERTIES LOCKSTEP_FEWER_CHECKS ON)  # lockstep_options has them
+    set_target_properties(${target} PROPERTIES LOCKSTEP_FEWER_CHECKS ON)  # lockstep_options leaves out the checks
   endif()
 endfunction()

@@ -1,4 +1,4 @@
-# GPUs: the CUDA toolkit, and how kernels are compiled. LOCKSTEP_HAVE_CUDA.
+# Finds the CUDA toolkit, and defines how kernels are compiled. Sets LOCKSTEP_HAVE_CUDA.
 set(LOCKSTEP_HAVE_CUDA OFF)
 set(_cuda_off "")
 if(LOCKSTEP_WITH_CUDA STREQUAL "OFF")
@@ -26,7 +26,7 @@ else()
     set(LOCKSTEP_HAVE_CUDA ON)
     set(CMAKE_CUDA_STANDARD 20)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 does not know nvcc's
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 does not know nvcc's option
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
       set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
     endif()
@@ -41,7 +41,7 @@ else()
   lockstep_report("CUDA" off "" "${_cuda_off}")
 endif()
 
-# Compiles all kernels for every generation of GPUs that nvcc knows, beside those asked for.
+# Compiles all kernels for every generation of GPUs that nvcc supports, besides the requested ones.
 if(LOCKSTEP_HAVE_CUDA)
   add_custom_target(kernels_everywhere)
   execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-code OUTPUT_VARIABLE _known COMMAND_ERROR_IS_FATAL ANY)
@@ -56,10 +56,11 @@ if(LOCKSTEP_HAVE_CUDA)
 endif()
 
 # lockstep_add_kernels(<name> SOURCES <file>.cu ... [PUBLIC <targets>])
-# A library of kernels: for GPUs and the host by nvcc, or else for the host alone, for tests. a*b+c is fused where a kernel says
-# so and nowhere else, so both give the same bits. The warnings that are off tell of functions for one side within a body
-# for both, which is what a Team is, and of a conversion that its own requires clause rules out. CMake below 3.31 compiles no
-# CUDA files together, so a unity build gets files that include them: nvcc needs 7 s for each file, and 2 s for what is in it.
+# Adds a library of kernels. nvcc compiles it for GPUs and the host; without nvcc it is compiled for the host alone, for
+# tests. a*b+c is fused only where a kernel says so, so both give the same bits. The disabled warnings are about
+# functions for one side in a body for both, as a Team has, and about a conversion that a requires clause excludes.
+# CMake below 3.31 has no unity build for CUDA, so generated files include the .cu files: nvcc needs 7 s per file, and 2
+# s for its content.
 function(lockstep_add_kernels name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;PUBLIC")
   lockstep_reject_unparsed(lockstep_add_kernels "${arg_UNPARSED_ARGUMENTS}")
@@ -89,8 +90,8 @@ function(lockstep_add_kernels name)
   endforeach()
 endfunction()
 
-# _lockstep_unite(<variable> <name> <file> ...): sets it to the files that are not .cu, and files in the build folder that
-# include the .cu files, five each.
+# _lockstep_unite(<variable> <name> <file> ...): sets the variable to the files that are not .cu, and to files in the
+# build folder that include the .cu files, five each.
 function(_lockstep_unite variable name)
   set(sources ${ARGN})
   set(kernels ${ARGN})
@@ -109,7 +110,7 @@ function(_lockstep_unite variable name)
   set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 
-# NCCL. LOCKSTEP_HAVE_NCCL, LOCKSTEP_NCCL_INCLUDE, LOCKSTEP_NCCL_LIBRARY.
+# Finds NCCL. Sets LOCKSTEP_HAVE_NCCL, LOCKSTEP_NCCL_INCLUDE, LOCKSTEP_NCCL_LIBRARY.
 set(LOCKSTEP_HAVE_NCCL OFF)
 set(_nccl_off "")
 set(_nccl_version "")
@@ -142,7 +143,7 @@ else()
   lockstep_report("NCCL" off "${_nccl_version}" "${_nccl_off}")
 endif()
 
-# cuDNN 9 and the headers of its frontend, which is a library of headers alone. LOCKSTEP_HAVE_CUDNN, lockstep::cudnn.
+# Finds cuDNN 9 and its frontend, a library of headers alone. Sets LOCKSTEP_HAVE_CUDNN, and defines lockstep::cudnn.
 set(LOCKSTEP_HAVE_CUDNN OFF)
 if(LOCKSTEP_HAVE_CUDA AND NOT LOCKSTEP_BUILD_TRAINING STREQUAL "OFF")
   set(_hints HINTS ${CUDNN_ROOT} $ENV{CUDNN_ROOT} ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_DIR})
@@ -150,7 +151,7 @@ if(LOCKSTEP_HAVE_CUDA AND NOT LOCKSTEP_BUILD_TRAINING STREQUAL "OFF")
   find_library(LOCKSTEP_CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 NAMES_PER_DIR ${_hints} PATH_SUFFIXES lib lib64)
   find_path(LOCKSTEP_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h PATH_SUFFIXES include
             HINTS ${CUDNN_FRONTEND_ROOT} $ENV{CUDNN_FRONTEND_ROOT} ${LOCKSTEP_CUDNN_INCLUDE}
-                  ${PROJECT_SOURCE_DIR}/build/deps/cudnn-frontend)  # where bootstrap fetches it
+                  ${PROJECT_SOURCE_DIR}/build/deps/cudnn-frontend)  # where bootstrap puts it
   set(_cudnn_version "")
   if(LOCKSTEP_CUDNN_INCLUDE)
     file(STRINGS ${LOCKSTEP_CUDNN_INCLUDE}/cudnn_version.h _lines REGEX "^#define CUDNN_(MAJOR|MINOR|PATCHLEVEL) ")
@@ -168,7 +169,7 @@ if(LOCKSTEP_HAVE_CUDA AND NOT LOCKSTEP_BUILD_TRAINING STREQUAL "OFF")
     add_library(lockstep_cudnn INTERFACE)
     add_library(lockstep::cudnn ALIAS lockstep_cudnn)
     target_include_directories(lockstep_cudnn SYSTEM INTERFACE ${LOCKSTEP_CUDNN_FRONTEND_INCLUDE} ${LOCKSTEP_CUDNN_INCLUDE})
-    # The frontend compiles kernels of its own with NVRTC, which nothing here asks for.
+    # The frontend can compile its own kernels with NVRTC, which Lockstep does not use.
     target_link_libraries(lockstep_cudnn INTERFACE ${LOCKSTEP_CUDNN_LIBRARY} CUDA::nvrtc CUDA::cudart_static)
     lockstep_report("cuDNN" on "${_cudnn_version}" "${LOCKSTEP_CUDNN_LIBRARY}, frontend in ${LOCKSTEP_CUDNN_FRONTEND_INCLUDE}")
   endif()

@@ -1,10 +1,10 @@
-# Every dependency, one block each; each block ends in one line for the summary.
+# Finds every dependency, in one block each. Each block ends with one line for the summary.
 include(CheckCXXSymbolExists)
 include(CMakePushCheckState)
 
 lockstep_report("compiler" on "${CMAKE_CXX_COMPILER_VERSION}" "${CMAKE_CXX_COMPILER_ID}, ${CMAKE_CXX_COMPILER}, ${CMAKE_BUILD_TYPE}")
 
-# MPI. Never the compiler wrapper; the dead C++ bindings stay out.
+# MPI: without the compiler wrapper and without the obsolete C++ bindings.
 set(MPI_CXX_SKIP_MPICXX ON)
 find_package(MPI 3.1 REQUIRED COMPONENTS CXX)
 cmake_push_check_state(RESET)
@@ -34,7 +34,7 @@ lockstep_report("spdlog" on "${spdlog_VERSION}" "${spdlog_DIR}")
 find_package(nlohmann_json REQUIRED)
 lockstep_report("nlohmann-json" on "${nlohmann_json_VERSION}" "${nlohmann_json_DIR}")
 
-# hwloc: places of ranks on sockets and cores.
+# hwloc: the sockets and cores of ranks.
 set(LOCKSTEP_HAVE_HWLOC OFF)
 if(LOCKSTEP_WITH_HWLOC STREQUAL "OFF")
   lockstep_report("hwloc" off "" "LOCKSTEP_WITH_HWLOC=OFF: sockets and cores are not shown")

@@ -1,4 +1,4 @@
-# What `cmake --install` puts where; everything is relative to the prefix, which may be moved afterwards.
+# Says what `cmake --install` installs, and where. All paths are relative to the prefix, which can be moved afterwards.
 
 set(_programs reduce_all)
 set(_pages "reduce_all|reduce_all")
@@ -9,7 +9,7 @@ if(LOCKSTEP_HAVE_TRAINING)
 endif()
 set(_libraries lockstep_core lockstep_runtime lockstep_comm)
 
-# A prefix that cannot be written to, or has too little room, is found before anything is.
+# Checks before it installs anything that the prefix is writable and has enough room.
 configure_file(${CMAKE_CURRENT_LIST_DIR}/check_prefix.cmake.in ${PROJECT_BINARY_DIR}/check_prefix.cmake @ONLY)
 set(_large "")
 foreach(target IN LISTS _programs _libraries)
@@ -18,10 +18,10 @@ endforeach()
 install(CODE "set(LOCKSTEP_LARGE_FILES${_large})")
 install(SCRIPT ${PROJECT_BINARY_DIR}/check_prefix.cmake)
 
-# Programs find the libraries they were linked with, and those that lie beside them in the prefix first.
+# Programs look for libraries first beside them in the prefix, then where they were linked.
 set_target_properties(${_programs} PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}" INSTALL_RPATH_USE_LINK_PATH ON)
 
-# The library of collectives, for find_package(lockstep) of others.
+# The library of collectives, for find_package(lockstep) of other projects.
 install(TARGETS ${_programs} ${_libraries} EXPORT lockstep
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
@@ -36,8 +36,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/lockstep-config-version.c
 install(FILES ${PROJECT_BINARY_DIR}/lockstep-config.cmake ${PROJECT_BINARY_DIR}/lockstep-config-version.cmake
         DESTINATION ${_package})
 
-# Manual pages are what the programs say with --help.
-file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/man)  # make, unlike Ninja, makes no folder for what a command writes
+# Manual pages consist of what the programs print with --help.
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/man)  # make, unlike Ninja, does not create the folder of a command's output
 set(_page_files "")
 string(REGEX REPLACE "[|][^;]*" "" _page_names "${_pages}")
 list(JOIN _page_names "," _page_names)
@@ -55,7 +55,7 @@ install(FILES ${_page_files} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES share/bash-completion/lockstep DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 install(FILES share/bash-completion/lockstep DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME reduce_all)
 
-# Modulefiles: Lmod takes the one in Lua, Environment Modules the one in Tcl, of the same folder.
+# Modulefiles in one folder: Lmod reads the one in Lua, Environment Modules the one in Tcl.
 if(LOCKSTEP_MPI_IS_OPENMPI)
   set(LOCKSTEP_MPI_NAME "Open MPI")
   set(LOCKSTEP_MODULE_MPI_FAMILIES " openmpi hpcx ")
@@ -82,14 +82,14 @@ install(DIRECTORY share/schemas share/recipes share/tests share/reframe share/sp
 if(LOCKSTEP_HAVE_TRAINING)
   install(FILES share/sites.toml DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
 endif()
-# The pages keep their places beside one another, so that their links hold.
+# The pages keep their relative places, so that their links work.
 install(FILES README.md INSTALL CONTRIBUTING.md CHANGELOG.md CITATION.cff LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright) # where Debian's rules want it
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright) # required by Debian's rules
 install(DIRECTORY share/doc DESTINATION ${CMAKE_INSTALL_DOCDIR}/share)
 install(DIRECTORY share/compare DESTINATION ${CMAKE_INSTALL_DOCDIR}/share FILES_MATCHING PATTERN "*.md")
 install(FILES batch/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/batch)
 
-# `cpack -G TGZ` and `cpack -G DEB`, in the build folder.
+# For `cpack -G TGZ` and `cpack -G DEB`, in the build folder.
 set(CPACK_PACKAGE_VENDOR "Lockstep")
 set(CPACK_PACKAGE_CONTACT "The Lockstep authors" CACHE STRING "Maintainer of packages: NAME <ADDRESS>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
@@ -100,7 +100,7 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
-# The launcher, of Debian's MPI of that family.
+# The package of the launcher in Debian's MPI of that family.
 if(LOCKSTEP_MPI_IS_OPENMPI)
   set(CPACK_DEBIAN_PACKAGE_RECOMMENDS openmpi-bin)
 elseif(LOCKSTEP_MPI_IS_MPICH)

@@ -1,7 +1,8 @@
-# Every option of the build. LOCKSTEP_WITH_X: a dependency, AUTO|ON|OFF (AUTO uses it if it is sound, ON fails loudly, OFF
-# never looks). LOCKSTEP_BUILD_X: an artefact. LOCKSTEP_SANITIZE and LOCKSTEP_WARNINGS_AS_ERRORS: how.
+# Declares every option of the build. LOCKSTEP_WITH_X: a dependency. AUTO uses it if it is sound, ON fails if it is not,
+# OFF does not look for it. LOCKSTEP_BUILD_X: an artefact. LOCKSTEP_SANITIZE and LOCKSTEP_WARNINGS_AS_ERRORS: how to
+# build.
 
-# _lockstep_choice(<name> <what it is>): AUTO, ON or OFF.
+# _lockstep_choice(<name> <what it is>): declares an option that is AUTO, ON or OFF.
 function(_lockstep_choice name what)
   set(${name} AUTO CACHE STRING "${what}: AUTO, ON or OFF")
   set_property(CACHE ${name} PROPERTY STRINGS AUTO ON OFF)

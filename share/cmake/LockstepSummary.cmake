@@ -1,4 +1,4 @@
-# The table at the end of configure: what is on, which version, from where, why off.
+# Prints the table at the end of configuring: what is on, its version and place, or why it is off.
 
 # lockstep_report(<part> <on|off> <version> <where it was found, or why it is off>)
 function(lockstep_report part state version note)

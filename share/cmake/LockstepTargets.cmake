@@ -1,13 +1,13 @@
-# How libraries are declared: usage requirements on targets, no global flags, no globbing.
+# Declares libraries: usage requirements on targets, no global flags, no globbing.
 
 add_library(lockstep_options INTERFACE)
-# What nvcc makes of a file for the host passes no -Wpedantic.
+# The host code that nvcc generates does not pass -Wpedantic.
 set(_warnings -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion)
 target_compile_options(lockstep_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${_warnings};-Wpedantic>
                                                   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall$<COMMA>-Wextra>
                                                   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${LOCKSTEP_WARNINGS_AS_ERRORS}>>:-Werror>)
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # It takes an anonymous namespace of a file compiled with others for one of a header.
+  # GCC takes an anonymous namespace of a file in a unity build for one of a header.
   target_compile_options(lockstep_options INTERFACE -Wno-subobject-linkage)
 endif()
 if(LOCKSTEP_SANITIZE)
@@ -19,8 +19,8 @@ if(LOCKSTEP_SANITIZE)
 endif()
 
 # lockstep_add_module(<name> SOURCES ... [COLD ...] [PUBLIC <targets>] [PRIVATE <targets>])
-# A static library of this folder, src/ its include root. Alias: lockstep::<name>. COLD: sources that are optimized less, as
-# lockstep_optimize_less() tells.
+# Adds a static library of this folder, with src/ as its include root and the alias lockstep::<name>. COLD: sources that
+# lockstep_optimize_less() is for.
 function(lockstep_add_module name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;COLD;PUBLIC;PRIVATE")
   lockstep_reject_unparsed(lockstep_add_module "${arg_UNPARSED_ARGUMENTS}")

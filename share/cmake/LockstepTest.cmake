@@ -1,14 +1,14 @@
-# How tests are registered. Names: <kind>.<what>[.np<n>]; labels: the kind, np<n> and whatever is given.
+# Registers tests. Names: <kind>.<what>[.np<n>]. Labels: the kind, np<n> and the given ones.
 
-# Limits are for hangs, never for slowness: some five times what the slowest test took on the slowest machine seen.
+# Time limits are for hangs, not for slowness: about five times the slowest test on the slowest machine seen.
 set(LOCKSTEP_TEST_TIMEOUT 600)
 set(LOCKSTEP_LONG_TEST_TIMEOUT 7200)
 
 # lockstep_add_test(<name> COMMAND ... [LONG] [LABELS ...] [USES <cores>|wait] [LASTS <seconds>] [ENVIRONMENT ...]
-# [WORKING_DIRECTORY <folder>]): what all tests have in common: a temporary folder of its own for each, the time limit, and 77
-# as the exit code of a test that cannot run here, whose last line tells why. LONG: it is labelled so, too, and runs in
-# `bootstrap check-long` alone. USES: how many cores it keeps busy (1), or wait, if that is less than half of one: the last line
-# of its log tells. LASTS: about how long, of those that take long: they begin first.
+# [WORKING_DIRECTORY <folder>]): adds a test with its own temporary folder and a time limit. A test that cannot run on a
+# machine exits with 77, and its last line says why. LONG: has that label, and runs in `bootstrap check-long` alone.
+# USES: how many cores it keeps busy (1), or wait: less than half of one; the last line of its log shows it. LASTS:
+# about how many seconds a long test takes; the longest begin first.
 function(lockstep_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "LONG" "USES;LASTS;WORKING_DIRECTORY" "COMMAND;LABELS;ENVIRONMENT")
   lockstep_reject_unparsed(lockstep_add_test "${arg_UNPARSED_ARGUMENTS}")
@@ -18,7 +18,8 @@ function(lockstep_add_test name)
   if(NOT arg_LASTS)
     set(arg_LASTS 0)
   endif()
-  # CTest counts thirds of cores, so that tests which wait run beside those that compute: ctest -j <three times the cores>.
+  # CTest counts thirds of cores, so that tests which wait run beside those that compute: ctest -j <three times the
+  # cores>.
   set(thirds 1)
   if(NOT arg_USES STREQUAL "wait")
     math(EXPR thirds "3 * ${arg_USES}")
@@ -37,29 +38,31 @@ function(lockstep_add_test name)
   endif()
 endfunction()
 
-# What every MPI test needs from its launcher, as environment: harmless to an MPI that does not know it. OMPI_MCA_ is for
-# Open MPI 4, PRTE_MCA_ for Open MPI 5.
+# The environment that every MPI test gives its launcher. Other MPIs ignore it: OMPI_MCA_ is for Open MPI 4, PRTE_MCA_
+# for Open MPI 5.
 set(LOCKSTEP_MPI_TEST_ENVIRONMENT "OMP_NUM_THREADS=1;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
                                   "OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_hwloc_base_binding_policy=none;OMPI_MCA_mpi_yield_when_idle=1"
                                   "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe"
                                   "PRTE_MCA_hwloc_default_binding_policy=none"
-                                  "GTEST_COLOR=no"  # launchers give ranks a terminal, and `skipped` reads what they print
+                                  "GTEST_COLOR=no"  # launchers give ranks a terminal, and `skipped` reads their output
                                   "ASAN_OPTIONS=detect_leaks=0")  # MPI libraries keep memory until the end
 
-# For scripts that start ranks themselves: the launcher too.
+# For scripts that start ranks themselves: the launcher, too.
 set(LOCKSTEP_LAUNCHER_TEST_ENVIRONMENT
     "${LOCKSTEP_MPI_TEST_ENVIRONMENT};MPIEXEC=${MPIEXEC_EXECUTABLE};MPIEXEC_NUMPROC_FLAG=${MPIEXEC_NUMPROC_FLAG}"
     "MPIEXEC_PREFLAGS=${MPIEXEC_PREFLAGS}")
 
-# Builds what the address sanitizer judges: unit tests, those of MPI, and what cli tests of the label sanitized run.
+# Builds what the address sanitizer checks: unit tests, MPI tests, and the programs of cli tests with the label
+# sanitized.
 add_custom_target(sanitized_tests)
 
-# Builds what the thread sanitizer can judge: ranks as threads only, as MPI libraries are not built for it.
+# Builds what the thread sanitizer can check: ranks as threads only, because MPI libraries are not built for it.
 add_custom_target(tsan_tests)
 
-# lockstep_add_test_objects(<name> SOURCES ... LIBRARIES ...): what several test programs are linked with. tests/ is its include
-# root beside src/. What a test itself does takes little time, so it is hardly optimized, or not at all under the address
-# sanitizer: that builds sooner. (Not so under that of threads, where tests of parallel/ then take twice as long: they COMPUTE.)
+# lockstep_add_test_objects(<name> SOURCES ... LIBRARIES ...): adds objects that several test programs link. Their
+# include roots are tests/ and src/. Tests themselves compute little, so they are hardly optimized, and not at all under
+# the address sanitizer: that builds sooner. Under the thread sanitizer they are, because the tests of parallel/ would
+# take twice as long: they COMPUTE.
 function(lockstep_add_test_objects name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
   lockstep_reject_unparsed(lockstep_add_test_objects "${arg_UNPARSED_ARGUMENTS}")
@@ -67,14 +70,14 @@ function(lockstep_add_test_objects name)
   _lockstep_set_up_test_code(${name} ON PUBLIC ${arg_LIBRARIES} GTest::gtest)
 endfunction()
 
-# lockstep_add_test_program(<name> SOURCES ... LIBRARIES ... [COMPUTES]): the same, with a main(). It is not optimized, but for
-# one that COMPUTES: that would then take more time than its compiler saves.
+# lockstep_add_test_program(<name> SOURCES ... LIBRARIES ... [COMPUTES]): the same, with a main(). It is optimized only
+# if it COMPUTES: otherwise it would take more time than its compilation saves.
 function(lockstep_add_test_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "COMPUTES" "" "SOURCES;LIBRARIES")
   lockstep_reject_unparsed(lockstep_add_test_program "${arg_UNPARSED_ARGUMENTS}")
   add_executable(${name} ${arg_SOURCES})
   _lockstep_set_up_test_code(${name} ${arg_COMPUTES} PRIVATE ${arg_LIBRARIES})
-  if(NOT name STREQUAL "lockstep_test_headers" AND NOT arg_COMPUTES)  # they are for code that is not optimized
+  if(NOT name STREQUAL "lockstep_test_headers" AND NOT arg_COMPUTES)  # the headers are for code that is not optimized
     target_precompile_headers(${name} REUSE_FROM lockstep_test_headers)
   endif()
 endfunction()
@@ -82,15 +85,15 @@ endfunction()
 function(_lockstep_set_up_test_code name computes scope)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} ${scope} ${ARGN} PRIVATE lockstep_options)
-  target_compile_definitions(${name} PRIVATE GTEST_HAS_PTHREAD=1)  # as the precompiled headers have it
+  target_compile_definitions(${name} PRIVATE GTEST_HAS_PTHREAD=1)  # as in the precompiled headers
   if(NOT computes OR NOT LOCKSTEP_SANITIZE MATCHES "thread")
     lockstep_optimize_less(${name} ${computes})
   endif()
 endfunction()
 
-# lockstep_add_unit_test(<name> SOURCES ... LIBRARIES ... [LABELS ...] [COMPUTES] [LONG_CASES] [NOT_SANITIZED <pattern> ...]):
-# GoogleTest, no launcher. LONG_CASES: the cases whose names begin with DISABLED_ are run by long.<name>. NOT_SANITIZED: sanitizers do not
-# judge these cases, which take them minutes and run no code that smaller cases do not run.
+# lockstep_add_unit_test(<name> SOURCES ... LIBRARIES ... [LABELS ...] [COMPUTES] [LONG_CASES] [NOT_SANITIZED <pattern>
+# ...]): adds a test of GoogleTest without a launcher. LONG_CASES: long.<name> runs the cases whose names begin with
+# DISABLED_. NOT_SANITIZED: cases that take minutes under a sanitizer and add no coverage there.
 function(lockstep_add_unit_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "COMPUTES;LONG_CASES" "" "SOURCES;LIBRARIES;LABELS;NOT_SANITIZED")
   lockstep_reject_unparsed(lockstep_add_unit_test "${arg_UNPARSED_ARGUMENTS}")
@@ -118,7 +121,8 @@ endfunction()
 # Builds what the tests of MPI need.
 add_custom_target(mpi_tests)
 
-# lockstep_add_mpi_test(<name> PROGRAM <target> RANKS 1 2 3 4 [LONG] [ARGUMENTS ...] [LABELS ...]): one test per rank count.
+# lockstep_add_mpi_test(<name> PROGRAM <target> RANKS 1 2 3 4 [LONG] [ARGUMENTS ...] [LABELS ...]): adds one test for
+# each number of ranks.
 function(lockstep_add_mpi_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "LONG" "PROGRAM" "RANKS;ARGUMENTS;LABELS")
   lockstep_reject_unparsed(lockstep_add_mpi_test "${arg_UNPARSED_ARGUMENTS}")

@@ -1,5 +1,5 @@
-# What the trainer and its data need beyond the benchmark: targets lockstep::deps_<name> and Kokkos::kokkos, and
-# LOCKSTEP_HAVE_TRAINING. A folder links to deps_<name>, whichever way the library was found.
+# Finds what the trainer and its data need beyond the benchmark. Defines targets lockstep::deps_<name> and
+# Kokkos::kokkos, and LOCKSTEP_HAVE_TRAINING. A folder links to deps_<name>, in whatever way the library was found.
 set(LOCKSTEP_HAVE_TRAINING OFF)
 if(LOCKSTEP_BUILD_TRAINING STREQUAL "OFF")
   lockstep_report("training" off "" "LOCKSTEP_BUILD_TRAINING=OFF: reduce_all only")
@@ -34,11 +34,11 @@ macro(_lockstep_find_by_pkg_config name module package)
   endif()
 endmacro()
 
-# HDF5: the C library. The header of a parallel one includes mpi.h, but its target does not say where that is.
+# HDF5: the C library. The header of a parallel HDF5 includes mpi.h, but its target does not say where that is.
 set(HDF5_PREFER_PARALLEL OFF)
 find_package(HDF5 1.10.5 QUIET COMPONENTS C)
 set(_hdf5 HDF5::HDF5)
-if(NOT HDF5_FOUND)  # one that was built by CMake: its compiler wrapper may say nothing, its configuration file does
+if(NOT HDF5_FOUND)  # for an HDF5 built by CMake: its compiler wrapper may say nothing, its configuration file does
   find_package(HDF5 QUIET NO_MODULE COMPONENTS C shared)
   set(_hdf5 hdf5-shared)
   set(HDF5_IS_PARALLEL "${HDF5_ENABLE_PARALLEL}")
@@ -69,7 +69,7 @@ _lockstep_find_by_pkg_config(turbojpeg libturbojpeg>=2.0 libturbojpeg0-dev)
 _lockstep_find_by_pkg_config(png libpng>=1.6 libpng-dev)
 _lockstep_find_by_pkg_config(utf8proc libutf8proc>=2.2 libutf8proc-dev)
 
-# Recipes. The headers only: a shared toml++ would bring its own assertions, and those end the process.
+# Recipes: the headers only. A shared toml++ would bring its own assertions, which end the process.
 find_path(LOCKSTEP_TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h)
 mark_as_advanced(LOCKSTEP_TOMLPLUSPLUS_INCLUDE_DIR)
 if(LOCKSTEP_TOMLPLUSPLUS_INCLUDE_DIR)
@@ -79,9 +79,9 @@ else()
   _lockstep_missing(tomlplusplus "toml++/toml.h" libtomlplusplus-dev)
 endif()
 
-# oneDNN: convolutions and matrix products on the host. No version is asked for, as its version file would refuse another
-# major one. One that is built for GPUs too (Debian 12) ends configuring by itself where there is no OpenCL; so it is not
-# read then, but only found: by a version that none has.
+# oneDNN: convolutions and matrix products on the host. No version is requested, because its version file would refuse
+# another major one. Configuring fails in a oneDNN that is also built for GPUs (Debian 12) if there is no OpenCL. So it
+# is first located without being read, by a version that no oneDNN has.
 find_package(OpenCL QUIET)
 set(_needs_opencl "")
 if(NOT OpenCL_FOUND)
@@ -107,7 +107,7 @@ else()
   _lockstep_missing(oneDNN "oneDNN 2.6 to 3 (package dnnl)" libdnnl-dev)
 endif()
 
-# Kokkos, for the host. Not every package is whole: that of Debian's Trilinos has no OpenMP and names an include folder
+# Kokkos for the host. Some packages are incomplete: that of Debian's Trilinos has no OpenMP and names an include folder
 # that does not exist.
 find_package(Kokkos 3.4 CONFIG QUIET HINTS ${PROJECT_SOURCE_DIR}/build/deps/kokkos)  # where bootstrap builds it
 list(JOIN Kokkos_DEVICES "+" _kokkos_devices)

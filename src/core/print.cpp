@@ -29,13 +29,12 @@ void print(std::string_view text) {
 }
 
 Error lost_stdout(int error, SourceLocation location) {
-  const auto limit = complaint_of([error] { refuse_shortage("cannot write to stdout", "", error); });
-  if (limit && error == EFBIG) return *limit;
+  const std::string reason = system_reason(error);
   return {ExitCode::system,
-          {.what = fmt::format("cannot write to stdout: {}", system_reason(error)),
+          {.what = fmt::format("cannot write to stdout: {}", reason),
            .where = "",
            .expected = "",
-           .fix = "free space where stdout goes, or redirect it"},
+           .fix = fix_of_limit(reason, "free space where stdout goes, or redirect it")},
           location};
 }
 

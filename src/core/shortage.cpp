@@ -39,4 +39,9 @@ int shortage_in(std::string_view reason) {
   return reason.find("memory allocation failed") != std::string_view::npos ? ENOMEM : 0;
 }
 
+std::string fix_of_limit(std::string_view reason, std::string_view otherwise) {
+  const int error = shortage_in(reason);
+  return error == 0 || error == ENOSPC || error == EDQUOT ? std::string{otherwise} : fix_for(error);
+}
+
 }  // namespace lockstep::core

@@ -163,6 +163,17 @@ DeviceChoice choose_device(const Communicator& world, const Topology& topology, 
           .far = mine.far};
 }
 
+DeviceTraits traits_of(DeviceKind kind) noexcept {
+  if (kind == DeviceKind::host) return {};
+  return {.has_own_memory = true, .runs_behind = true, .adds_lanes = false, .sums_rows = false, .has_f16 = true};
+}
+
+DeviceTraits traits_of(const DeviceChoice& choice) noexcept {
+  DeviceTraits traits = traits_of(choice.is_host() ? DeviceKind::host : DeviceKind::cuda);
+  if (!choice.is_host()) traits.has_bf16 = choice.all_have_bf16;
+  return traits;
+}
+
 std::string warning_of_far_gpus(const DeviceChoice& choice, const Topology& topology) {
   if (choice.far.empty()) return {};
   const int rank = choice.far.front();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/accelerator.hpp"
+#include "runtime/device_traits.hpp"
 #include "runtime/gpu.hpp"
 #include "runtime/topology.hpp"
 
@@ -41,6 +42,10 @@ struct DeviceChoice {
 
   [[nodiscard]] bool is_host() const noexcept { return number < 0; }
 };
+
+/// `kind` is not `automatic`; of GPUs it does not tell whether they have bf16, which is then assumed.
+[[nodiscard]] DeviceTraits traits_of(DeviceKind kind) noexcept;
+[[nodiscard]] DeviceTraits traits_of(const DeviceChoice& choice) noexcept;
 
 /// Assigns a GPU to each of the ranks that see the same GPUs, in rank order. `nearness` has a word per rank with a
 /// character per GPU: '1' if a processor of the rank is near it, or if that is unknown. A rank gets a near GPU if one

@@ -11,9 +11,9 @@ namespace {
 
 /// What a batch script has in the place of what ranks have; empty if they have no variable of this name.
 std::string_view value_in_script(std::string_view name) {
-  static const Rows rows = option_rows("ranks");
-  const auto row = std::ranges::find_if(rows, [name](const auto& cells) { return is_one_of(name, cells[1]); });
-  return row == rows.end() ? std::string_view{} : (*row)[0];
+  for (const auto& row : option_rows("ranks"))
+    if (is_one_of(name, row[1])) return row[0];
+  return {};
 }
 
 /// What the shell fills in of `word` that is another for each rank, or each node with `is_for_shell`; empty if nothing.
@@ -65,11 +65,10 @@ void check_variables(const Look& look) {
 /// Where that is said at all, and not to sbatch or qsub alone.
 void check_unasked(const Look& look) {
   if (look.script.directives.empty() || look.script.is_heterogeneous) return;
-  static const Rows rows = option_rows("variables");
   std::set<std::string_view> told;
   for (const Variable& variable : look.script.variables) told.insert(variable.name);
   for (const auto& [name, command, has_default, is_asked] : look.reads) {
-    const auto* const row = find_by(rows, name, [](const auto& cells) { return cells[0]; });
+    const auto* const row = option_row("variables", name);
     if (row == nullptr || name.starts_with("PBS") != look.is_pbs() || has_default) continue;
     if ((is_asked && command.is_condition) || !told.insert(name).second) continue;
     const auto options = split_words((*row)[2]);

@@ -77,12 +77,11 @@ void check_mpi_flag(const Launch& launch, const Look& look) {
 void check_torch(const Launch& launch, const Look& look) {
   if (launch.launcher == Launcher::torch_launch)
     look.warning(launch.line, "torch.distributed.launch is deprecated", "", "torchrun, by one srun on all nodes");
-  const Flag* port = flag_of(launch, {"master_port", "main_process_port"});
-  const Flag* const endpoint = flag_of(launch, {"rdzv_endpoint"});
-  if (endpoint != nullptr && endpoint->text().find(':') != std::string::npos) port = endpoint;
-  if (port == nullptr) return;
-  const auto number = whole_number(port->text().substr(port->text().rfind(':') + 1));  // npos + 1 is 0
-  if (number && *number != 0) warn_of_port(launch.line, *number, look);
+  for (const std::string_view name : {"master_port", "main_process_port", "rdzv_endpoint"}) {
+    const std::string_view value = flag_of(launch, {name}) != nullptr ? flag_of(launch, {name})->text() : "";
+    const auto port = whole_number(value.substr(value.rfind(':') + 1));  // npos + 1 is 0
+    if (port && *port != 0) warn_of_port(launch.line, *port, look);
+  }
 }
 
 void check_hidden_gpus(const Launch& launch, const Look& look) {

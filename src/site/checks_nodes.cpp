@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "site/checks.hpp"
 #include "site/text.hpp"
@@ -66,9 +67,8 @@ std::pair<std::string, const char*> obstacle(const Launch& torch, const Rows::va
 }
 
 void check_torch_of_nodes(const Launch& torch, const Launch* outer, const Look& look) {
-  static const Rows rows = option_rows("nodes");
   const std::string_view own = name(torch.launcher);
-  const Rows::value_type& row = *find_by(rows, own, [](const auto& cells) { return cells[0]; });
+  const Rows::value_type& row = *option_row("nodes", own);
   const bool is_square = outer != nullptr && check_square(*outer, torch, look);
   const auto n_nodes = look.n_nodes();
   const auto asked = count_of(torch, {row[2]});
@@ -181,6 +181,30 @@ void check_staging(const Look& look) {
                    "put srun --ntasks-per-node=1 before it, or use sbcast");
 }
 
+/// Finds ssh $node, with the nodes of the job from the batch system or from a variable that has them.
+void check_ssh(const Look& look) {
+  std::set<std::string_view> of_nodes{"SLURM_JOB_NODELIST", "SLURM_NODELIST", "PBS_NODEFILE"};  // variables
+  const auto has_nodes = [&of_nodes](const std::string& text) {
+    const Command command{.words = {text}};
+    const auto is_of_nodes = [&of_nodes](const Read& read) { return of_nodes.contains(read.name); };
+    return text.find("scontrol show hostname") != text.npos || std::ranges::any_of(reads_of(command), is_of_nodes);
+  };
+  const auto is_host = [&has_nodes](const std::string& word) {  // and no command for it
+    return has_nodes(word) && (word.starts_with("$(") || word.find(' ') == word.npos);
+  };
+  for (const Variable& variable : look.script.variables)
+    if (has_nodes(variable.value)) of_nodes.insert(variable.name);
+  for (const Command& command : look.script.commands) {
+    const auto& words = command.words;
+    if (words[0] == "for" && words.size() > 2 && std::ranges::any_of(words, has_nodes)) of_nodes.insert(words[1]);
+    if (is_one_of(words[0], "ssh pdsh clush") && std::ranges::any_of(words, is_host))
+      look.warning(command.line, fmt::format("{} to nodes of the job", words[0]),
+                   "what it starts is not of the job's step: it lacks its environment and limits, and may outlive it",
+                   look.is_pbs() ? "pbsdsh, or mpiexec with one rank a node"
+                                 : "srun --ntasks-per-node=1; for one node srun --nodelist=NODE --ntasks=1");
+  }
+}
+
 /// [H-shs]: it makes a failure of the plugin fatal, but needs the network within a node as well.
 void check_network_of_node(const Look& look) {
   if (look.request.chunks.size() != 1 || look.n_nodes() != 1) return;
@@ -202,6 +226,7 @@ void check_nodes(const Look& look) {
   check_rendezvous(look);
   check_gpus_of_ranks(look);
   check_staging(look);
+  check_ssh(look);
   check_network_of_node(look);
 }
 

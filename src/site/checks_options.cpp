@@ -15,8 +15,7 @@ const char* refusal_of(Of reader) { return reader == Of::srun ? "srun refuses it
 
 std::string meant_option(const Flag& flag, Of reader) {
   if (reader == Of::qsub) return flag.name == "n" ? "-N, the name of the job" : "";
-  for (const auto& row : option_rows("meant"))
-    if (flag.name == row[0]) return fmt::format("did you mean --{}?", row[1]);
+  if (const auto* const row = option_row("meant", flag.name)) return fmt::format("did you mean --{}?", (*row)[1]);
   std::vector<std::string> names;
   for (const Option& option : options_of(OptionSet::slurm))
     if (option.of == Of::both || option.of == reader) names.push_back(option.name);
@@ -51,7 +50,7 @@ void check_value(const Flag& flag, const Option& option, Of reader, const Look& 
                  "write the value out, or give it to sbatch on the command line");
     return;
   }
-  const bool is_path = option.form == Form::path;
+  const bool is_path = option.form == "path";
   if (is_path && reader == Of::srun) return;  // the shell has filled it in
   if (const std::string expected = expected_of(option.form, option.words, value); !expected.empty())
     look.add(is_path && reader == Of::qsub ? Severity::warning : Severity::error, flag.line, what,
@@ -163,7 +162,7 @@ void check_types(const Flag& flag, const Look& look) {
 }  // namespace
 
 void check_options(const Look& look) {
-  static const Rows relations = option_rows("relations");
+  const Rows& relations = option_rows("relations");
   for (const Flag& flag : look.script.directives)
     if (!look.has_lookalike(flag.line)) check_flag(flag, look.is_pbs() ? Of::qsub : Of::sbatch, look);
   for (const Launch& launch : look.script.launches) {

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "core/suggest.hpp"
 #include "site/checks.hpp"
@@ -50,10 +49,9 @@ void check_nproc(const Launch& launch, Call call, const Look& look) {
 
 /// What works on all ranks of a job; other commands do on one.
 bool needs_ranks(Call call) {
-  constexpr std::array<std::string_view, 9> alone{"--nproc", "--help",    "-h",       "--version",      "--list",
-                                                  "--now",   "--dry-run", "--replay", "--verify-resume"};
-  if (std::ranges::any_of(alone, [call](std::string_view flag) { return argument(call, flag).has_value(); }))
-    return false;
+  constexpr std::string_view alone = "--nproc --help -h --version --list --now --dry-run --replay --verify-resume";
+  for (const std::string_view flag : split_words(alone))
+    if (argument(call, flag)) return false;
   return is_program(call, "reduce_all") || command_of(call) == "train";
 }
 

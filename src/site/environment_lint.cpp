@@ -23,7 +23,7 @@ std::string_view value_of(const Settings& settings, std::string_view name) {
   return found == settings.end() ? std::string_view{} : trim(found->second->value);
 }
 
-bool is_among(std::string_view words, std::string_view value) { return expected_of(Form::word, words, value).empty(); }
+bool is_among(std::string_view words, std::string_view value) { return expected_of("word", words, value).empty(); }
 
 bool is_on_slingshot(const Settings& settings, Fabric fabric) {
   const auto of_cxi = settings.lower_bound("FI_CXI_");

@@ -87,7 +87,7 @@ bool are_words_of(std::string_view words, std::string_view list, char separator)
   });
 }
 
-/// Tells which part of "a:b" first fits no group of its own, as Form::pieces has them; empty if all fit.
+/// Tells which part of "a:b" first fits no group of its own, as the form pieces has them; empty if all fit.
 std::string odd_piece(std::string_view groups, std::string_view value) {
   auto left = split_words(groups);
   for (const std::string_view part : split(value, ':')) {
@@ -126,69 +126,62 @@ bool is_choice(std::string_view words, std::string_view text) {
 
 using Text = std::string_view;
 struct FormRow {
-  Form form;
   std::string_view name;
   bool (*fits)(std::string_view words, std::string_view value);
   std::string_view expected;  ///< words follow where it ends in a blank
 };
 constexpr FormRow form_rows[]{
-    {Form::text, "text", [](Text, std::string_view) { return true; }, ""},
-    {Form::count, "count", [](Text, Text v) { return is_count(v); }, "a whole number from 1"},
-    {Form::whole, "whole", [](Text, Text v) { return whole_number(v).value_or(-1) >= 0; }, "a whole number from 0"},
-    {Form::number, "number", [](Text, Text v) { return whole_number(v).has_value(); }, "a whole number"},
-    {Form::nodes, "nodes", [](Text, Text v) { return is_node_count(v); }, "a whole number from 1, or a range like 2-4"},
-    {Form::gpus, "gpus", [](Text, Text v) { return is_gpu_count(v); }, "N or TYPE:N"},
-    {Form::gres, "gres", [](Text, Text v) { return are_gres(v); }, "gpu:N or gpu:TYPE:N"},
-    {Form::memory, "memory", [](Text, Text v) { return slurm_gb(v).has_value(); },
+    {"text", [](Text, std::string_view) { return true; }, ""},
+    {"count", [](Text, Text v) { return is_count(v); }, "a whole number from 1"},
+    {"whole", [](Text, Text v) { return whole_number(v).value_or(-1) >= 0; }, "a whole number from 0"},
+    {"number", [](Text, Text v) { return whole_number(v).has_value(); }, "a whole number"},
+    {"nodes", [](Text, Text v) { return is_node_count(v); }, "a whole number from 1, or a range like 2-4"},
+    {"gpus", [](Text, Text v) { return is_gpu_count(v); }, "N or TYPE:N"},
+    {"gres", [](Text, Text v) { return are_gres(v); }, "gpu:N or gpu:TYPE:N"},
+    {"memory", [](Text, Text v) { return slurm_gb(v).has_value(); },
      "a whole number and K, M, G or T, such as 208G or 512M; 0 for all of the node"},
-    {Form::size, "size", [](Text, Text v) { return pbs_gb(v).has_value(); },
-     "a whole number and kb, mb, gb or tb, such as 480gb"},
-    {Form::time, "time", [](Text, Text v) { return slurm_minutes(v) || is_word_of("UNLIMITED INFINITE", v); },
+    {"size", [](Text, Text v) { return pbs_gb(v).has_value(); }, "a whole number and kb, mb, gb or tb, such as 480gb"},
+    {"time", [](Text, Text v) { return slurm_minutes(v) || is_word_of("UNLIMITED INFINITE", v); },
      "minutes, HH:MM:SS or D-HH:MM:SS"},
-    {Form::duration, "duration", [](Text, Text v) { return pbs_minutes(v).has_value(); }, "HH:MM:SS"},
-    {Form::path, "path", [](Text, Text v) { return !v.starts_with('~'); },
+    {"duration", [](Text, Text v) { return pbs_minutes(v).has_value(); }, "HH:MM:SS"},
+    {"path", [](Text, Text v) { return !v.starts_with('~'); },
      "the path written out, as no shell reads this line: /home/NAME/..."},
-    {Form::signal, "signal", [](Text, Text v) { return read_signal(v).has_value(); },
+    {"signal", [](Text, Text v) { return read_signal(v).has_value(); },
      "B:USR1@300: a signal, and the seconds before the end"},
-    {Form::array, "array", [](Text, Text v) { return greatest_index(v).has_value(); },
-     "0-15, 1,3,5 or 0-15%4, at most 4 at a time"},
-    {Form::dependency, "dependency", [](Text, Text v) { return is_dependency(v); },
+    {"array", [](Text, Text v) { return greatest_index(v).has_value(); }, "0-15, 1,3,5 or 0-15%4, at most 4 at a time"},
+    {"dependency", [](Text, Text v) { return is_dependency(v); },
      "afterok:JOB, afterany:JOB, afternotok:JOB or singleton, with commas between"},
-    {Form::port, "port", [](Text, Text v) { return whole_number(v).value_or(-1) >= 0 && *whole_number(v) <= 65535; },
+    {"port", [](Text, Text v) { return whole_number(v).value_or(-1) >= 0 && *whole_number(v) <= 65535; },
      "a port, 0 to 65535"},
-    {Form::counts, "counts", [](Text, Text v) { return std::ranges::all_of(split(v, ','), is_count, trim); },
+    {"counts", [](Text, Text v) { return std::ranges::all_of(split(v, ','), is_count, trim); },
      "a whole number from 1"},
-    {Form::word, "word", [](Text words, Text v) { return is_word_of(words, v); }, "one of "},
-    {Form::exact, "exact", [](Text words, Text v) { return is_one_of(v, words); }, "one of "},
-    {Form::list, "list", [](Text words, Text v) { return are_words_of(words, v, ','); }, "a list of "},
-    {Form::choice, "choice", [](Text words, Text v) { return is_choice(words, v); }, "a list of "},
-    {Form::parts, "parts",
+    {"word", [](Text words, Text v) { return is_word_of(words, v); }, "one of "},
+    {"exact", [](Text words, Text v) { return is_one_of(v, words); }, "one of "},
+    {"list", [](Text words, Text v) { return are_words_of(words, v, ','); }, "a list of "},
+    {"choice", [](Text words, Text v) { return is_choice(words, v); }, "a list of "},
+    {"parts",
      [](Text words, Text v) {
        return std::ranges::all_of(split(v, ','), [words](Text part) { return are_words_of(words, part, ':'); });
      },
      "with colons between, some of "},
-    {Form::pieces, "pieces", [](Text groups, Text v) { return odd_piece(groups, v).empty(); },
+    {"pieces", [](Text groups, Text v) { return odd_piece(groups, v).empty(); },
      "with colons between, at most one each of "},
-    {Form::letters, "letters", [](Text words, Text v) { return !v.empty() && v.find_first_not_of(words) == v.npos; },
-     "letters of "},
-    {Form::moment, "moment",
-     [](Text words, Text v) { return has_digit(v) || v.find('-') != v.npos || are_words_of(words, v, ' '); },
+    {"letters", [](Text words, Text v) { return !v.empty() && v.find_first_not_of(words) == v.npos; }, "letters of "},
+    {"moment", [](Text words, Text v) { return has_digit(v) || v.find('-') != v.npos || are_words_of(words, v, ' '); },
      "2026-01-31T12:00, 16:00, now+1hour, or one of "},
-    {Form::near, "near", [](Text words, Text v) { return has_digit(v) || !is_misspelt(words, v); }, "one of "},
+    {"near", [](Text words, Text v) { return has_digit(v) || !is_misspelt(words, v); }, "one of "},
 };
 
 }  // namespace
 
-std::string expected_of(Form form, std::string_view words, std::string_view value) {
-  const FormRow* const row = find_by(form_rows, form, &FormRow::form);
-  if (row->fits(words, value)) return "";
-  return fmt::format("{}{}{}", form == Form::pieces ? odd_piece(words, value) : "", row->expected,
-                     fmt::join(split_words(row->expected.ends_with(' ') ? words : ""), ", "));
-}
+bool is_form(std::string_view name) { return find_by(form_rows, name, &FormRow::name) != nullptr; }
 
-std::optional<Form> form_named(std::string_view name) {
-  const FormRow* const row = find_by(form_rows, name, &FormRow::name);
-  return row == nullptr ? std::nullopt : std::optional{row->form};
+std::string expected_of(std::string_view form, std::string_view words, std::string_view value) {
+  const FormRow* const row = find_by(form_rows, form, &FormRow::name);
+  if (row == nullptr) return fmt::format("a form of the table, not '{}'", form);
+  if (row->fits(words, value)) return "";
+  return fmt::format("{}{}{}", form == "pieces" ? odd_piece(words, value) : "", row->expected,
+                     fmt::join(split_words(row->expected.ends_with(' ') ? words : ""), ", "));
 }
 
 std::optional<double> slurm_minutes(std::string_view text) {
@@ -254,10 +247,9 @@ std::optional<long> greatest_index(std::string_view array) {
 }
 
 std::string_view signal_name(std::string_view text) {
-  static const Rows signals = option_rows("signals");
   const auto number = whole_number(text);
   if (text.size() > 3 && core::equal_ignoring_case(text.substr(0, 3), "SIG")) text.remove_prefix(3);
-  for (const auto& row : signals)
+  for (const auto& row : option_rows("signals"))
     if (core::equal_ignoring_case(row[0], text) || number == whole_number(row[1])) return row[0];
   return number && *number > 0 ? text : std::string_view{};
 }

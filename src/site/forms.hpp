@@ -10,40 +10,11 @@
 
 namespace lockstep::site {
 
-enum class Form {
-  text,        ///< anything
-  count,       ///< a whole number from 1
-  whole,       ///< a whole number from 0
-  number,      ///< a whole number
-  nodes,       ///< 2, 2-4, 1k
-  gpus,        ///< 4, a100:4, several between commas
-  gres,        ///< gpu:a100:4, several between commas
-  memory,      ///< of Slurm: 208G
-  size,        ///< of PBS: 480gb
-  time,        ///< of Slurm: minutes, HH:MM:SS, D-HH:MM:SS
-  duration,    ///< of PBS: seconds, HH:MM:SS
-  path,        ///< no shell reads it
-  signal,      ///< B:USR1@300
-  array,       ///< 0-15, 1,3,5-7, 0-15:4%2
-  dependency,  ///< afterok:20:21,singleton
-  port,        ///< of TCP
-  counts,      ///< numbers from 1, between commas
-  word,        ///< one of words, in any case
-  exact,       ///< one of words, in this case
-  list,        ///< words in any case, between commas
-  choice,      ///< as a list, after a ^ those that are meant not; for NCCL_ALGO also by function
-  parts,       ///< words between colons and commas, a word with = may have any value
-  pieces,      ///< with colons between, at most one of each of the words a/b/c, in any order; A=B: any value of A
-  letters,     ///< letters of words
-  moment,      ///< for sbatch --begin: of the clock, a date, or words
-  near,        ///< one of words, or one that is none of them misspelt
-};
+/// Whether a form has this name. option_table.txt says what each form takes.
+[[nodiscard]] bool is_form(std::string_view name);
 
-/// By its name in the tables; nothing if there is none.
-[[nodiscard]] std::optional<Form> form_named(std::string_view name);
-
-/// What a value of this form should have been; empty if `value` can be one.
-[[nodiscard]] std::string expected_of(Form form, std::string_view words, std::string_view value);
+/// What a value of a form should have been; empty if `value` can be one.
+[[nodiscard]] std::string expected_of(std::string_view form, std::string_view words, std::string_view value);
 
 /// "1-12:30", "48:00:00", "30:00" or "90" of Slurm as minutes; nothing if it is no time.
 [[nodiscard]] std::optional<double> slurm_minutes(std::string_view text);

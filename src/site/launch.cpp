@@ -13,15 +13,9 @@ using Words = std::span<const std::string>;
 
 // Containers, profilers, debuggers and shells: the program is somewhere among their words.
 constexpr std::string_view starters =
-    "apptainer singularity shifter podman podman-hpc ch-run enroot bash sh nsys ncu nvprof rocprof hpcrun tau_exec "
+    "shifter podman podman-hpc ch-run enroot bash sh nsys ncu nvprof rocprof hpcrun tau_exec "
     "vtune perf gdb cuda-gdb valgrind compute-sanitizer strace ltrace ddt map hwloc-bind likwid-pin likwid-perfctr "
     "setsid ionice chrt setarch unbuffer";
-
-/// By Launcher, but for none.
-const Rows& launchers() {
-  static const Rows all = option_rows("launchers");
-  return all;
-}
 
 bool is_assignment(std::string_view word) {
   const std::string_view name = assigned_name(word);
@@ -37,21 +31,20 @@ bool asks_for_path(Words words) {
 /// Flags and values of a row of [wrappers] at the beginning of `words`.
 std::size_t n_of_wrapper(const Rows::value_type& wrapper, Words words) {
   std::size_t n = 0;
-  while (n < words.size() && words[n].starts_with('-')) {
-    const std::string_view word = words[n++];
-    if (word == "--") break;
-    const std::string_view name = word.substr(word.starts_with("--") ? 2 : 1);
-    if (is_one_of(name, wrapper[2])) ++n;
+  for (long n_left = whole_number(wrapper[1]).value_or(0); n < words.size(); ++n) {
+    const std::string_view word = words[n];
+    if (!word.starts_with('-') && n_left-- == 0) break;
+    if (word == "--") return n + 1 + static_cast<std::size_t>(std::max(n_left, 0L));
+    if (word.starts_with('-') && is_one_of(word.substr(word.starts_with("--") ? 2 : 1), wrapper[2])) ++n;
   }
-  return n + (wrapper[1] == "1" ? 1 : 0);
+  return n;
 }
 
 /// Words before the launcher that change nothing about it.
 std::size_t n_wrapping(Words words) {
-  static const Rows wrappers = option_rows("wrappers");
   std::size_t n = 0;
   while (n < words.size()) {
-    const auto* const wrapper = find_by(wrappers, file_name(words[n]), [](const auto& cells) { return cells[0]; });
+    const auto* const wrapper = option_row("wrappers", file_name(words[n]));
     if (is_assignment(words[n])) {
       ++n;
     } else if (wrapper == nullptr || asks_for_path(words.subspan(n))) {
@@ -75,8 +68,9 @@ Launcher launcher_of(Words words, std::size_t& n) {
   if (program == "accelerate" && (n >= words.size() || words[n++] != "launch")) return Launcher::none;
   if (program == "launch" && words[0] != program) return Launcher::none;
   const auto is_it = [program](const auto& row) { return row[0] == program || is_one_of(program, row[1]); };
-  const auto found = std::ranges::find_if(launchers(), is_it);
-  return found == launchers().end() ? Launcher::none : static_cast<Launcher>(found - launchers().begin() + 1);
+  const Rows& all = option_rows("launchers");
+  const auto found = std::ranges::find_if(all, is_it);
+  return found == all.end() ? Launcher::none : static_cast<Launcher>(found - all.begin() + 1);
 }
 
 OptionSet set_of(Launcher launcher) {
@@ -87,7 +81,7 @@ OptionSet set_of(Launcher launcher) {
 }  // namespace
 
 std::string_view name(Launcher launcher) {
-  return launcher == Launcher::none ? "" : launchers()[static_cast<std::size_t>(launcher) - 1][0];
+  return launcher == Launcher::none ? "" : option_rows("launchers")[static_cast<std::size_t>(launcher) - 1][0];
 }
 
 std::optional<Launch> read_launch(Words words, int line) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "site/text.hpp"
 
@@ -43,7 +44,7 @@ std::vector<Option> read_options(std::string_view set) {
     const auto parts = split_words(row[0].substr(0, equals));
     const Option like_it{.of = named<Of>("both sbatch srun qsub job chunk host", parts[0]),
                          .takes = named<Takes>("nothing maybe value two", parts[1]),
-                         .form = form_named(parts[2]).value(),
+                         .form = parts[2],
                          .words = row[0].substr(std::min(equals + 3, row[0].size()))};
     for (const std::string_view word : std::span{parts}.subspan(3)) options.push_back(read_option(word, like_it));
   }
@@ -101,7 +102,16 @@ const Option* find_option(OptionSet set, std::string_view name) {
   return find_by(options_of(set), name, &Option::name);
 }
 
-Rows option_rows(std::string_view section) { return rows_below(option_table, section); }
+const Rows& option_rows(std::string_view section) {
+  thread_local std::map<std::string_view, Rows> read;  // the table never changes; each thread has its own rows
+  const auto [found, is_new] = read.try_emplace(section);
+  if (is_new) found->second = rows_below(option_table, section);
+  return found->second;
+}
+
+const Rows::value_type* option_row(std::string_view section, std::string_view name) {
+  return find_by(option_rows(section), true, [name](const auto& row) { return is_one_of(name, row[0]); });
+}
 
 std::vector<Flag> read_flags(std::span<const std::string> words, OptionSet set, int line, std::size_t& n_used) {
   std::vector<Flag> flags;

@@ -23,11 +23,11 @@ struct Option {
   char letter = '\0';
   Of of = Of::both;
   Takes takes = Takes::nothing;
-  Form form = Form::text;
-  std::string_view words{};    ///< of the kind
-  bool is_new = false;         ///< Slurm 22.05 does not have it
-  std::string_view until{};    ///< the version from which on there is none: "17.11"
-  std::string_view instead{};  ///< of one that is gone
+  std::string_view form = "text";  ///< of forms.hpp
+  std::string_view words{};        ///< of the kind
+  bool is_new = false;             ///< Slurm 22.05 does not have it
+  std::string_view until{};        ///< the version from which on there is none: "17.11"
+  std::string_view instead{};      ///< of one that is gone
 };
 
 /// slurm: of sbatch and srun. mpi: of the mpirun and mpiexec of Open MPI, MPICH and PALS, those with values. torch: of
@@ -39,7 +39,9 @@ enum class OptionSet { slurm, qsub, mpi, torch, resources };
 
 /// Cells of the lines of the table below [`section`]: what options are to each other, to variables, to launchers.
 using Rows = std::vector<std::vector<std::string_view>>;
-[[nodiscard]] Rows option_rows(std::string_view section);
+[[nodiscard]] const Rows& option_rows(std::string_view section);
+/// The first row of the section whose first cell has the word `name`; nullptr if there is none.
+[[nodiscard]] const Rows::value_type* option_row(std::string_view section, std::string_view name);
 
 struct Flag {
   int line = 0;

@@ -33,7 +33,7 @@ long divided(long all, const Asked<long>& parts) { return (all + parts.value - 1
 void read_slurm_gpus(const JobScript& script, Chunk& chunk) {
   for (const std::string_view name : {"gres", "gpus-per-task", "gpus", "gpus-per-node"}) {
     const Flag* const flag = directive(script, name);
-    if (flag == nullptr || (name != "gres" && !expected_of(Form::gpus, "", flag->text()).empty())) continue;
+    if (flag == nullptr || (name != "gres" && !expected_of("gpus", "", flag->text()).empty())) continue;
     for (const Gres& gres : read_gres(fmt::format("{}{}", name == "gres" ? "" : "gpu:", flag->text()))) {
       if (gres.name != "gpu") continue;
       if (gres.count) chunk.gpus = Asked<long>{*gres.count, flag->line};

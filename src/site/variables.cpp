@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/suggest.hpp"
+#include "site/forms.hpp"
 #include "site/text.hpp"
 
 namespace lockstep::site {
@@ -43,8 +44,7 @@ void read_line(std::string_view line, Family& family) {
   for (const std::string_view name : names) read_name(name, family);
   if (equals == line.npos) return;
   const std::string_view value = line.substr(equals + 3), form = value.substr(0, value.find(' '));
-  for (const std::string_view name : names)
-    family.rules.push_back({name, form_named(form), trim(value.substr(form.size()))});
+  for (const std::string_view name : names) family.rules.push_back({name, form, trim(value.substr(form.size()))});
 }
 
 /// The rule of `name` itself, else the one that all names of its family take that end so.
@@ -146,12 +146,13 @@ std::optional<std::string> near_variable(std::string_view name) {
 
 std::string_view named_elsewhere(std::string_view name) {
   const Family::Rule* const rule = rule_of(name);
-  return rule == nullptr || rule->form ? std::string_view{} : rule->words;
+  return rule == nullptr || rule->form != "like" ? std::string_view{} : rule->words;
 }
 
 std::string expected_instead(std::string_view name, std::string_view value) {
   const Family::Rule* const rule = rule_of(name);
-  return rule == nullptr || !rule->form || value.empty() ? "" : expected_of(*rule->form, rule->words, trim(value));
+  if (rule == nullptr || rule->form == "like" || value.empty()) return "";
+  return expected_of(rule->form, rule->words, trim(value));
 }
 
 }  // namespace lockstep::site

@@ -10,15 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "site/forms.hpp"
-
 namespace lockstep::site {
 
 /// The variables that one library reads, and that begin alike.
 struct Family {
   struct Rule {
-    std::string_view name;     ///< "*_ENABLE": all known ones that end so
-    std::optional<Form> form;  ///< nothing: the words are what the other batch system has
+    std::string_view name;  ///< "*_ENABLE": all known ones that end so
+    std::string_view form;  ///< of forms.hpp; or "like": the words are what the other batch system has
     std::string_view words;
   };
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Bad input and texts as a launched program has them: alone, and once under the launcher. What is refused: tests/program.
+# Bad input and texts of a launched program: alone, and once under the launcher. tests/program has what is refused.
 . "$(dirname "$0")/lib.bash"
 
 refused() {

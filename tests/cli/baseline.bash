@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# A launched comparison: exit codes, and files as their schema says. Times of the baseline are made up, so speed decides nothing. What
-# is compared with what, and what is refused: tests/program.
+# A launched comparison: exit codes, and files that follow their schema. Times of the baseline are made up, so speed
+# decides nothing. tests/program has what is compared and refused.
 . "$(dirname "$0")/lib.bash"
 here=$(dirname "$0")
 small="-b 64 -e 256 -f 4 --algorithm ring,shm -n 10 --visits 5 --inject move:1000000"
 
-# with_times EXPONENT: the baseline with such times instead of its own.
+# with_times EXPONENT: prints the baseline with times of that exponent instead of its own.
 with_times() {
   local t=1e$1
   sed -E "s/(\"time_us\":\[)[^]]*/\1$t,$t,$t,$t,$t/" "$folder/base.json" >"$folder/times.json"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# lockstep ckpt as it is launched: exit codes, streams, a signal, a full disk, and what others make of its files. What the verbs
-# tell, refuse and write: tests/program.
+# lockstep ckpt as a launched program: exit codes, streams, a signal, a full disk, and other programs that read its
+# files. tests/program has what the verbs print, refuse and write.
 . "$(dirname "$0")/lib.bash"
 tests=$(cd "$(dirname "$0")" && pwd)
 cd "$folder" || exit 1
@@ -34,7 +34,7 @@ if command -v python3 >/dev/null; then
   cmp npz safetensors || fail "the formats hold different tensors"
 fi
 
-# bench: its figures are in the file, and nothing is left, of a signal either.
+# bench: its figures are in the file, and nothing is left, also after a signal.
 mkdir bench
 ckpt bench bench --bytes 3M --nproc 2 --json bench.json
 expect_rc 0

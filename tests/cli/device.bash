@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Vectors in the memory of GPUs that are made up ($REDUCE_ALL is linked with a recorder in the driver's place), on ranks that a
-# launcher has started: files, streams and exit codes. What else there is to it is in tests/mpi/reduce_all_device_test.cpp.
+# Vectors in the memory of made-up GPUs ($REDUCE_ALL is linked with a recorder in the driver's place), on launched
+# ranks: files, streams and exit codes. tests/mpi/reduce_all_device_test.cpp has the rest.
 here=$(dirname "$0")
 . "$here/lib.bash"
 
@@ -18,7 +18,7 @@ expect_rc 2
 expect_one_error
 expect_err 'ranks 0 and 1 share one GPU, GPU-0'
 
-# A GPU each, by NCCL's own rows where there is NCCL, which a library of the host stands in for.
+# One GPU for each rank. NCCL's own rows run if there is an NCCL; a host library stands in for it.
 export LOCKSTEP_MADE_UP_GPUS=2
 register=(--register local)
 if "$REDUCE_ALL" --device cuda -e 8 -n 8 -R 2 2>&1 | grep -q 'NCCL [0-9.]* or newer'; then register=(); fi

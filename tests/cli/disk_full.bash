@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A disk that fills up in mid-run: one message with the path, exit code 3 at once, and the last good file untouched.
-# Skipped where a small file system cannot be mounted.
+# A disk that fills up during a run: one message with the path, exit code 3 at once, and the last good file untouched.
+# Skipped if no small file system can be mounted.
 . "$(dirname "$0")/lib.bash"
 mkdir "$folder/small"
 mount -t tmpfs -o size=16k none "$folder/small" 2>/dev/null || { echo "cannot mount a small file system"; exit 77; }

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# doctor: alone, with --nproc, under the launcher and under that of another MPI; what differs between ranks is told by rank, and the
-# JSON is as its schema has it. What else it looks at, and what is refused: tests/program.
+# doctor: alone, with --nproc, under the launcher and under that of another MPI. It reports differences between ranks by
+# rank, and its JSON follows the schema. tests/program has the other checks and what is refused.
 . "$(dirname "$0")/lib.bash"
 schema=$(dirname "$0")/../../share/schemas/doctor-1.schema.json
 is_open_mpi() { "$MPIEXEC" --version 2>&1 | grep -q 'Open MPI\|OpenRTE'; }
 
-# expect_check NAME VERDICT [SEEN]: the line of that check.
+# expect_check NAME VERDICT [SEEN]: expects the line of that check.
 expect_check() { expect_out "^$1 +$2 .*${3:-}"; }
-# expect_no_failure: nothing would fail, and the last line says so.
+# expect_no_failure: expects that nothing would fail, and that the last line says so.
 expect_no_failure() {
   expect_rc 0
   expect_out '^[0-9]+ checks: .* 0 would fail, [0-9]+ not checked$'
@@ -36,7 +36,7 @@ run "$REDUCE_ALL" doctor --device gpu
 expect_rc 2
 expect_one_error
 
-# What differs between ranks: a variable, and the file that runs.
+# Differences between ranks: a variable, and the program file.
 if is_open_mpi; then
   # shellcheck disable=SC2086  # the preflags are words
   run "$MPIEXEC" ${MPIEXEC_PREFLAGS:-} -np 2 "$REDUCE_ALL" doctor : -np 1 env NCCL_DEBUG=INFO "$REDUCE_ALL" doctor
@@ -55,7 +55,7 @@ run env TMPDIR="$folder/gone" "$REDUCE_ALL" doctor
 expect_check 'temporary files' warning "TMPDIR is '$folder/gone', which does not exist"
 [ ! -e "$folder/gone" ] || fail "TMPDIR was made"
 
-# A value that keeps MPI from starting is told before MPI ends it, once.
+# A value that keeps MPI from starting is reported once, before MPI ends the process.
 if is_open_mpi; then
   OMPI_MCA_btl=tpc launch 2 doctor
   expect_err '^error: OMPI_MCA_btl=tpc: no such value'

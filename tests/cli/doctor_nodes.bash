@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# doctor on two nodes, which are name spaces of this machine: what is wrong with one of them is told of that one. A clock that is
-# ahead, a folder that only one node sees, a name service and a file system that never answer: none holds it up for a minute.
-# Skipped where no name spaces can be made, or with another MPI than Open MPI 4.
+# doctor on two nodes, which are namespaces of this machine. It reports a fault of one node with its name: a clock that
+# is ahead, a folder that only one node sees, a name service and a file system that never answer. None delays it by a
+# minute. Skipped if namespaces cannot be made, or with another MPI than Open MPI 4.
 . "$(dirname "$0")/shard_lib.bash"
 agent=$(cd "$(dirname "$0")/../support" && pwd)/node_of_its_own
 "$agent" other true 2>/dev/null || { echo "no name spaces may be made here"; exit 77; }
 case $("$MPIEXEC" --version 2>&1) in *'(OpenRTE) 4.'* | *'(Open MPI) 4.'*) ;; *) echo "not Open MPI 4" && exit 77 ;; esac
 
-# on_nodes BAD ARGUMENTS...: a rank on each; BAD is wrong with the second.
+# on_nodes BAD ARGUMENTS...: runs doctor with a rank on each node. BAD is the fault of the second.
 on_nodes() {
   local bad=$1
   shift
@@ -28,7 +28,7 @@ expect_check 'host names' '(ok|warning)' ''
 on_nodes clock
 expect_rc 0
 expect_check clocks warning '[0-9.]+ s ahead of rank 0.s on node-b; within 1 s on node-a'
-# Shared memory is each node's own.
+# Each node has its own shared memory.
 on_nodes '' --checkpoints /dev/shm
 expect_rc 1
 expect_check 'same folder' fail "a file that rank 0 makes in '/dev/shm' is not seen within 10 s on node-b"

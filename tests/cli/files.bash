@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# JSON as its schema says, of a whole run and of one that was cut short; results that do not get out. What is in the files:
-# tests/program. Skipped without Python.
+# JSON that follows its schema, of a whole run and of an interrupted one, and results that cannot be written.
+# tests/program has what the files contain. Skipped without Python.
 . "$(dirname "$0")/lib.bash"
 here=$(dirname "$0")
 python3 -c 'import jsonschema' 2>/dev/null || { echo "python3 with jsonschema is missing"; exit 77; }
@@ -15,9 +15,9 @@ launch 2 --collective all_gather -e 1K -f 128 -n 100 --in-place --max-time 1ms -
 expect_rc 0
 validate incomplete
 
-# Results that do not get out are an error.
+# Results that cannot be written are an error.
 [ -w /dev/full ] || exit 0
-# Nor are they lost where descriptors are closed, whose numbers other files would get.
+# Results are not lost if descriptors are closed whose numbers other files would get.
 for nproc in '' '--nproc 2'; do
   # shellcheck disable=SC2016,SC2086  # it is the other shell's; words
   run bash -c '"$@" <&- >&-' bash "$REDUCE_ALL" -e 8 -n 3 $nproc

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A fire drill as launched: one flipped bit on one rank fails the run. What else is injected and noticed: tests/program.
+# A launched fire drill: one flipped bit on one rank fails the run. tests/program has the other faults.
 . "$(dirname "$0")/lib.bash"
 
 launch 3 -b 4K -e 4K -n 10 --visits 0 --json "$folder/r.json" --inject wrong:1:7

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Under --nproc a failure is one message, without the launcher's own but with --verbose. Without a folder for temporary files, or an
-# MPI that starts, it is a message of that kind as well.
+# Under --nproc, a failure is one message; the launcher's own messages are shown only with --verbose. The same holds
+# without a folder for temporary files, and without an MPI that starts.
 . "$(dirname "$0")/lib.bash"
 is_open_mpi() { "$MPIEXEC" --version | grep -q 'Open MPI\|OpenRTE'; }
 
-# expect_alone: the error with what follows it, and nothing beside it.
+# expect_alone: expects the error and the lines that belong to it, and nothing else.
 expect_alone() {
   expect_one_error
   [ "$(grep -cvE '^(error|  expected|  fix): ' "$folder/err")" -eq 0 ] || fail "more than the message"
@@ -20,7 +20,7 @@ if is_open_mpi; then
   [ "$(wc -l <"$folder/err")" -gt 5 ] || fail "the launcher is not shown"
 fi
 
-# A launcher that forgets how its ranks have ended. It may be one for several nodes, whose network nobody has chosen for it.
+# A launcher that does not return the exit code of its ranks. It may be one for several nodes, without a chosen network.
 printf '#!/bin/sh\n"%s" "$@"\nexit 0\n' "$MPIEXEC" >"$folder/launcher"
 chmod +x "$folder/launcher"
 run env OMPI_MCA_btl_tcp_if_include=lo LOCKSTEP_MPIEXEC="$folder/launcher" "$REDUCE_ALL" "${broken[@]}"
@@ -35,7 +35,7 @@ for nproc in '' '--nproc 2'; do
   grep '[^[:space:]]' "$folder/told" && fail "that was said on stderr"
 done
 
-# A folder that MPI needs is looked at before MPI is.
+# A folder that MPI needs is checked before MPI starts.
 for nproc in '' '--nproc 2'; do
   # shellcheck disable=SC2086  # words
   run env TMPDIR=/proc/nosuch "$REDUCE_ALL" -e 1K -n 2 $nproc
@@ -44,7 +44,7 @@ for nproc in '' '--nproc 2'; do
   expect_err "cannot make temporary files in '/proc/nosuch'.*TMPDIR"
 done
 
-# What its launcher would crash by is told before that is started.
+# A reason that would crash MPI's launcher is reported before that starts.
 run bash -c 'ulimit -s 64 && exec "$0" -e 1K -n 2 --nproc 2' "$REDUCE_ALL"
 expect_rc 3
 expect_alone
@@ -57,7 +57,7 @@ if "$MPIEXEC" --version | grep -q 'OpenRTE) 4\|Open MPI) 4' && unshare --uts tru
   expect_err "the host name 'h+' has 57 characters before its first dot"
 fi
 
-# An MPI that cannot start has no code of ours: 1 would be a wrong element.
+# If MPI cannot start, its own exit code is not passed on: 1 would mean a wrong element.
 if is_open_mpi; then
   for nproc in '' '--nproc 2'; do
     # shellcheck disable=SC2086  # words

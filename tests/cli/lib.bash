@@ -1,20 +1,20 @@
-# Helpers for tests of the command line. The test's environment names the program and the launcher:
-# REDUCE_ALL, MPIEXEC, MPIEXEC_NUMPROC_FLAG and MPIEXEC_PREFLAGS (words, may be empty).
+# Helpers for tests of the command line. The test's environment names the program and the launcher: REDUCE_ALL, MPIEXEC,
+# MPIEXEC_NUMPROC_FLAG and MPIEXEC_PREFLAGS (words, may be empty).
 set -u
 await_limit_s=120 await_pause_s=0.05
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 rc=0
 
-# run COMMAND...: its output in $folder/out and $folder/err, its exit code in $rc.
+# run COMMAND...: puts its output into $folder/out and $folder/err, its exit code into $rc.
 run() {
   rc=0
   command_line="$*"
   "$@" >"$folder/out" 2>"$folder/err" || rc=$?
 }
 
-# launch N ARGUMENTS...: runs the program on N ranks under the launcher. Once more if the launcher itself crashes, which
-# tells nothing about the program: mpirun of Open MPI 4.1.4 does so now and then when a rank calls MPI_Abort.
+# launch N ARGUMENTS...: runs the program on N ranks under the launcher. Repeats that once if the launcher itself
+# crashes, which says nothing about the program: mpirun of Open MPI 4.1.4 sometimes does so when a rank calls MPI_Abort.
 launch() {
   local n=$1
   shift
@@ -27,12 +27,12 @@ launch() {
   fi
 }
 
-# run_full COMMAND...: as run, with a stdout that takes nothing.
+# run_full COMMAND...: does the same with a full stdout.
 run_full() {
   run bash -c '"$@" >/dev/full' bash "$@"
 }
 
-# expect_full: that is told once, with exit code 3.
+# expect_full: expects that the full stdout is reported once, with exit code 3.
 expect_full() {
   expect_rc 3
   expect_one_error
@@ -51,7 +51,7 @@ fail() {
   exit 1
 }
 
-# await COMMAND...: until it succeeds. The limit is for hangs: a slow or busy machine may take a while.
+# await COMMAND...: waits until it succeeds. The limit is for hangs: a slow or busy machine may take a while.
 await() {
   local begin=$SECONDS
   until "$@"; do
@@ -61,8 +61,8 @@ await() {
 }
 
 expect_rc() { [ "$rc" -eq "$1" ] || fail "expected exit code $1"; }
-# expect_rc_of_job CODE: of a job one of whose ranks is killed or leaves. MPICH's launcher may tell that it killed the others (9),
-# or that those it left were hung up on (1), and not why, or lose its own proxy over one that has gone (255).
+# expect_rc_of_job CODE: checks the exit code of a job in which a rank is killed or leaves. MPICH's launcher may instead
+# report that it killed the others (9), or that they got SIGHUP (1). It may also lose its own proxy (255).
 expect_rc_of_job() {
   if [ "$rc" -eq 9 ] || [ "$rc" -eq 1 ]; then
     grep -q 'BAD TERMINATION' "$folder/out" && return
@@ -73,10 +73,10 @@ expect_rc_of_job() {
 }
 expect_out() { grep -qE -e "$1" "$folder/out" || fail "stdout lacks /$1/"; }
 expect_err() { grep -qE -e "$1" "$folder/err" || fail "stderr lacks /$1/"; }
-# One message, from one rank, whatever the launcher adds.
+# Expects one message, from one rank, whatever the launcher adds.
 expect_one_error() { [ "$(grep -c 'error: ' "$folder/err")" -eq 1 ] || fail "expected one message"; }
 
-# pids_with WORD: processes that have it as an argument.
+# pids_with WORD: prints the processes that have it as an argument.
 pids_with() {
   local file
   for file in /proc/[0-9]*/cmdline; do
@@ -87,7 +87,7 @@ pids_with() {
   done
 }
 
-# ranks_with WORD: those of them that are ranks and not their launcher.
+# ranks_with WORD: prints those of them that are ranks, without their launcher.
 ranks_with() {
   local pid
   for pid in $(pids_with "$1"); do
@@ -102,18 +102,18 @@ mark_job() {
   trap 'kill -KILL $(pids_with "$seed") 2>/dev/null; rm -rf "$folder"' EXIT
 }
 
-# none_with WORD: whether no rank with it is left.
+# none_with WORD: returns whether no rank with it is left.
 none_with() { [ -z "$(ranks_with "$1")" ]; }
 
-# has_line PATTERN FILE: whether FILE is there and has such a line.
+# has_line PATTERN FILE: returns whether FILE exists and has such a line.
 has_line() { grep -qs -e "$1" "$2"; }
 
-# parent_of PID, and has_ended PID: whether it has, or only waits for being collected.
+# parent_of PID prints the parent. has_ended PID returns whether the process has ended, or only waits to be collected.
 parent_of() { sed -n 's/^PPid:[[:space:]]*//p' "/proc/$1/status"; }
 has_ended() { ! grep -q '^State:[[:space:]]*[^Z[:space:]]' "/proc/$1/status" 2>/dev/null; }
 
-# process_of RANK: the one that computes as that rank of the job in $run_dir: a child of its guard, which has another name
-# from the moment on at which both are there.
+# process_of RANK: prints the process that computes as that rank of the job in $run_dir. It is a child of its guard, and
+# has another name once both exist.
 process_of() {
   local pid parent
   for pid in $(ranks_with "$run_dir"); do

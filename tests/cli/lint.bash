@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# lint, and batch/check, which finds the program and says the same; what is shipped is clean. What lint finds: tests/program.
+# lint, and batch/check, which finds the program and prints the same. The shipped scripts are clean. tests/program has
+# what lint finds.
 . "$(dirname "$0")/lib.bash"
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root/tests/program/scripts" || exit 1

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# A program alone is not to be reached over the network. (Under a launcher, MPI listens as it likes.)
+# A program that runs alone cannot be reached over the network. (Under a launcher, MPI may listen.)
 . "$(dirname "$0")/lib.bash"
 [ -r /proc/net/tcp ] || { echo "no /proc/net/tcp"; exit 77; }
 mark_job
 
-# listeners PID: the addresses on which that process listens, in the kernel's hexadecimal.
+# listeners PID: prints the addresses on which that process listens, in the kernel's hexadecimal.
 listeners() {
   local sockets
   sockets=$(readlink "/proc/$1/fd/"* 2>/dev/null | sed -n 's/^socket:\[\(.*\)\]$/\1/p')

@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
-# The programs as they are on a machine without a GPU, or built without CUDA: they start, say what is missing, and never
-# fall back unasked. With CUDA ($MADE_UP_DRIVER is a folder) a driver that is made up shows them no GPU even where there
-# is one.
+# The programs on a machine without a GPU, or built without CUDA: they start, say what is missing, and never fall back
+# unless asked. With CUDA ($MADE_UP_DRIVER is a folder) a made-up driver shows them no GPU, even if there is one.
 . "$(dirname "$0")/lib.bash"
 cd "$folder" || exit 1
 
-# refused WHAT FIX: by the program alone.
+# refused WHAT FIX: expects that the program alone refuses.
 refused() {
   run "$REDUCE_ALL" -e 8 -n 8 --device cuda
   expect_refusal "$1" "$2"
 }
 
-# all_refused WHAT FIX: by each program, and on two ranks; `auto` goes on and says why.
+# all_refused WHAT FIX: expects the same of each program, and on two ranks; `auto` continues and says why.
 all_refused() {
   local what=$1 fix=$2
   refused "$what" "$fix"
@@ -45,13 +44,13 @@ expect_refusal() {
 }
 
 if [ -n "${MADE_UP_DRIVER:-}" ]; then
-  # What cannot be loaded ends the search for it.
+  # A library that cannot be loaded ends the search for it.
   mkdir none
   : >none/libcuda.so.1
   export LD_LIBRARY_PATH=$folder/none${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   all_refused 'no NVIDIA driver \(libcuda.so.1\) on this machine' 'use a node with GPUs; start a container'
   export LD_LIBRARY_PATH=$MADE_UP_DRIVER:$LD_LIBRARY_PATH
-  # Programs run by any driver for their version of CUDA, whichever after the point, and newer ones.
+  # Programs run with any driver for their major version of CUDA, and with newer ones.
   export LOCKSTEP_MADE_UP_DRIVER=$(((CUDA_MAJOR - 1) * 1000 + 80))
   if [ "$LOCKSTEP_MADE_UP_DRIVER" -ge 12000 ]; then
     refused "the NVIDIA driver supports CUDA $((CUDA_MAJOR - 1)).8, but this program needs CUDA $CUDA_MAJOR\\." \

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Too little room in /dev/shm, as with Docker's default of 64 MB and a large network: one message within seconds, exit code 3, nothing left there; no
-# rank waits for one that could not get its part. Enough room for the same, and it works.
-# Of reduce_all, or of the trainer where $REDUCE_ALL is that. Skipped where no small file system can be mounted.
+# Too little room in /dev/shm for a large network, as with Docker's default of 64 MB: one message within seconds, exit
+# code 3, nothing left there. No rank waits for one that could not get its part. With enough room, the same works.
+# $REDUCE_ALL is reduce_all or the trainer. Skipped if no small file system can be mounted.
 . "$(dirname "$0")/lib.bash"
 unshare -m mount -t tmpfs -o size=1m none /dev/shm 2>/dev/null || { echo "cannot mount a small /dev/shm"; exit 77; }
 
-# with_room SIZE COMMAND...: in a /dev/shm of its own; what is left there in $folder/left.
+# with_room SIZE COMMAND...: runs it with its own /dev/shm. $folder/left lists what is left there.
 with_room() {
   local size=$1
   shift
@@ -13,7 +13,7 @@ with_room() {
 }
 export LEFT=$folder/left
 
-# expect_told WHAT: what lacks; `--timeout` is far longer than that takes.
+# expect_told WHAT: expects a report of what lacks room. `--timeout` is far longer than that takes.
 expect_told() {
   expect_rc 3
   expect_one_error
@@ -42,6 +42,6 @@ expect_told 'ranks on .* cannot share .* of memory: .* No space left on device;'
 [ ! -e "$folder/small" ] || fail "a run folder is left"
 with_room 1g "$REDUCE_ALL" "${training[@]}" --run-dir "$folder/large" --nproc 2
 expect_rc 0
-# Who is alone shares nothing.
+# A single rank shares nothing.
 with_room 1m "$REDUCE_ALL" "${training[@]}" --run-dir "$folder/alone"
 expect_rc 0

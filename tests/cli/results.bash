@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The table of a run under the launcher, of one that starts itself, with the loops of an older processor, and of one rank alone. What
-# ways there are to measure: tests/program.
+# The table of a run: under the launcher, with --nproc, with the loops of an older processor, and of one rank alone.
+# tests/program has the ways to measure.
 . "$(dirname "$0")/lib.bash"
 
 expect_right() {

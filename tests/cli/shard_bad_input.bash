@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Wrong usage as a launched program tells it, once alone and once on three ranks; and what a process cannot do that has no descriptors,
-# or is nobody's. What is refused: tests/program.
+# Messages of a launched program about wrong usage, alone and on three ranks; and of a process without descriptors, or
+# of user nobody. tests/program has what is refused.
 . "$(dirname "$0")/shard_lib.bash"
 d=$folder/d
 
@@ -24,7 +24,7 @@ expect_rc 0
 cmp -s "$folder/alone" "$folder/out" || fail "the help differs under the launcher"
 made synth toy --out "$d" --samples 64
 
-# A process that has no descriptors left says nothing about the set.
+# A process without free descriptors says nothing about the set.
 n_told=0
 for limit in $(seq 3 12); do
   run bash -c 'ulimit -n "$1" && shift && exec "$@"' bash "$limit" "$REDUCE_ALL" shard verify "$d"
@@ -34,20 +34,20 @@ for limit in $(seq 3 12); do
   expect_rc 3
   expect_err 'fix: .*ulimit -n'
 done
-# A sanitizer has descriptors of its own.
+# A sanitizer has its own descriptors.
 [ "$n_told" -gt 0 ] || ldd "$REDUCE_ALL" | grep -q 'lib[a-z]*san\.' || fail "no limit was met within the program"
 
-# What root may do, nobody may not.
+# Some things that root may do, nobody may not.
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null && command -v prlimit >/dev/null; then
   chmod 755 "$folder"
   chmod a+x "$(dirname "$folder")"
   mkdir -m 777 "$folder/nobody"
   chmod 700 "$d"
   as_nobody() { run env TMPDIR="$folder/nobody" setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
-  program=$folder/program  # nobody may not look into every folder that a program is built in, /root for one
+  program=$folder/program  # nobody may not look into every folder that a program is built in, such as /root
   cp "$REDUCE_ALL" "$program"
   as_nobody env "$program" --version
-  [ "$rc" -eq 0 ] || exit 0  # nor where temporary files are
+  [ "$rc" -eq 0 ] || exit 0  # nor into the folder of temporary files
   mkdir -m 1777 "$folder/all"
   made synth toy --out "$folder/all/of-root" --samples 64
   as_nobody "$program" shard synth toy --out "$folder/all/of-root" --samples 10000000 --force
@@ -63,7 +63,7 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null && command -v prlimit >
   expect_one_error
   expect_err "cannot start the watchdog's thread: "
   as_nobody prlimit --nproc=1 "$program" shard bench "$d" --threads 4 --seconds 0.1 --timeout 0
-  grep -q 'pmix_progress_thread_start failed' "$folder/err" && exit 0  # Open MPI 5 starts threads of its own, and fails first
+  grep -q 'pmix_progress_thread_start failed' "$folder/err" && exit 0  # Open MPI 5 starts its own threads, and fails first
   expect_rc 3
   expect_one_error
   expect_err 'cannot start thread 1 of 4'

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# A disk that fills up while packing: one message, exit code 3, nothing left, and the old folder as it was.
-# Skipped where a small file system cannot be mounted.
+# A disk that fills up while packing: one message, exit code 3, nothing left, and the old folder unchanged. Skipped if
+# no small file system can be mounted.
 . "$(dirname "$0")/shard_lib.bash"
-# So is a stdout that is full; what goes elsewhere gets there.
+# A full stdout is an error, too; output to other places gets there.
 made synth images --out "$folder/d" --samples 40 --classes 4
 for words in --version --help 'shard stat --help' "shard stat $folder/d" "shard stat $folder/d --json" "shard verify $folder/d" \
   "shard head $folder/d" "shard bench $folder/d --seconds 0.05 --json $folder/b.json" \
@@ -32,7 +32,7 @@ run "$REDUCE_ALL" "${full[@]}" --out "$folder/small/old" --force
 expect_rc 3
 expect_same "$folder/small/old" "$folder/copy"
 
-# Nor is there room for a copy: nothing of it is begun.
+# A copy without enough room does not begin.
 made synth digits --out "$folder/large" --samples 4000 --compress none
 launch 2 shard bench "$folder/large" --stage "$folder/small/local"
 expect_rc 3
@@ -40,7 +40,7 @@ expect_one_error
 expect_err 'no room for the set'
 [ -z "$(ls "$folder/small/local")" ] || fail "something is left: $(find "$folder/small/local")"
 
-# A limit of file sizes is an error as a full disk is, and so is one of descriptors where a launcher is to be started.
+# A limit of file sizes is the same error as a full disk. So is a limit of descriptors if a launcher has to start.
 run bash -c 'ulimit -f 100; "$@"' bash "$REDUCE_ALL" shard synth digits --samples 4000 --out "$folder/long"
 expect_rc 3
 expect_one_error
@@ -50,7 +50,7 @@ run bash -c 'ulimit -n 6; "$@"' bash "$REDUCE_ALL" shard verify "$folder/copy" -
 expect_rc 3
 expect_err 'ulimit -n'
 
-# Nor does a full disk abort a measurement.
+# A full disk does not abort a measurement.
 head -c 2M /dev/zero >"$folder/small/fill" 2>/dev/null
 launch 2 shard bench "$folder/copy" --seconds 0.1 --json "$folder/small/b.json"
 expect_rc 3

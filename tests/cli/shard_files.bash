@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What others make of our files, and we of theirs: JSON by its schemas, shards by HDF5's tools, files that h5py writes; and files of
-# ranks that are launched. What the verbs do with them: tests/program.
+# Files that other programs read or write: JSON by its schemas, shards by HDF5's tools, files that h5py writes, and
+# files of launched ranks. tests/program has what the verbs do with them.
 . "$(dirname "$0")/shard_lib.bash"
 schemas=$(cd "$(dirname "$0")/../../share/schemas" && pwd)
 cd "$folder" || exit 1

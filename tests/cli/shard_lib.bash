@@ -1,26 +1,26 @@
 # Helpers for tests of `lockstep shard`, on top of lib.bash.
 . "$(dirname "$0")/lib.bash"
 
-# shard VERB ARGUMENTS...: the program, without a launcher.
+# shard VERB ARGUMENTS...: runs the program without a launcher.
 shard() { run "$REDUCE_ALL" shard "$@"; }
 
-# made VERB ARGUMENTS...: it must succeed.
+# made VERB ARGUMENTS...: does the same, and must succeed.
 made() {
   shard "$@"
   expect_rc 0
 }
 
-# expect_nothing_left PATH: neither the folder nor a temporary sibling of it.
+# expect_nothing_left PATH: expects neither the folder nor a temporary sibling of it.
 expect_nothing_left() {
   local left
   left=$(find "$(dirname "$1")" -maxdepth 1 -name "*$(basename "$1")*")
   [ -z "$left" ] || fail "left behind: $left"
 }
 
-# expect_same A B: folders with the same files of the same bytes.
+# expect_same A B: expects folders with the same files of the same bytes.
 expect_same() { diff -r "$1" "$2" >/dev/null || fail "$1 and $2 differ"; }
 
-# flip FILE OFFSET: the byte there, changed.
+# flip FILE OFFSET: changes the byte there.
 flip() {
   local byte
   byte=$(od -An -tu1 -j "$2" -N 1 "$1" | tr -d ' ')

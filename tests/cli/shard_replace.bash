@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What a killed run has left, the next to the same place removes. What --force removes: tests/program.
+# The next run to the same place removes what a killed run has left there. tests/program has what --force removes.
 . "$(dirname "$0")/shard_lib.bash"
 trap 'kill -KILL ${job:-} 2>/dev/null; rm -rf "$folder"' EXIT
 
-# Killed in the middle, then once more to the same place; what another run is writing meanwhile stays.
+# A run is killed in the middle, then repeated to the same place. What another run writes meanwhile stays.
 is_written() { [ -n "$(find "$folder" -path "*$1*" -name 'train-*' 2>/dev/null)" ]; }
 kill_while_writing() {
   "$REDUCE_ALL" shard synth images --out "$1" --samples 10000000 --chunk-size 1M >/dev/null 2>&1 &

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# SIGTERM to one rank, or Ctrl-C at the launcher, in mid-run: files stay valid; all ranks leave.
+# SIGTERM to one rank, or Ctrl-C at the launcher, during a run: files stay valid, and all ranks leave.
 . "$(dirname "$0")/lib.bash"
 command -v python3 >/dev/null || { echo "python3 is missing"; exit 77; }
 
 mark_job
 
-# start SEED: a run too long to finish, in the background; returns once a row is on disk.
+# start SEED: starts a run in the background that is too long to finish. Returns once a row is on disk.
 start() {
   rm -f "$folder/r.json"
   (launch 2 -i 8 -e 256K -n 500 --algorithm ring --seed "$1" --json "$folder/r.json"; exit "$rc") &
@@ -36,7 +36,7 @@ wait "$job"
 await none_with "$seed"
 expect_valid
 
-# During the visits after the table, of which there are a thousand.
+# During the thousand visits after the table.
 seed=$((seed + 1))
 rm -f "$folder/r.json"
 (launch 2 -b 8 -e 8 -n 5 --algorithm ring --visits 1000 --seed "$seed" --json "$folder/r.json"; exit "$rc") &
@@ -58,12 +58,12 @@ for pid in $(pids_with "$seed"); do
 done
 wait "$job"
 await none_with "$seed"
-"$MPIEXEC" --version | grep -q 'Open MPI) 5' && exit 0  # that of Open MPI 5 passes on nothing after its interrupt
+"$MPIEXEC" --version | grep -q 'Open MPI) 5' && exit 0  # Open MPI 5's launcher passes on nothing after its interrupt
 expect_out '^# not complete: '
 expect_out '^# Out of bounds values : '
 expect_out '^# Avg bus bandwidth    : '
 
-# What a shell runs for the program's output is a child of the program, but none of the job: it goes on in its own time.
+# A process that a shell starts for the program's output is its child, but not part of the job: it continues.
 run bash -c 'exec "$0" -e 8 -n 2 --nproc 2 > >(cat >"$1/filtered"; sleep 4; echo whole >>"$1/filtered")' "$REDUCE_ALL" "$folder"
 expect_rc 0
 await has_line '^# Avg bus bandwidth' "$folder/filtered"

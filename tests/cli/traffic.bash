@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What passes rank 0 from the start of reduce_all to its end, where it times nothing but MPI's own all-reduce: a number of calls
-# that does not grow with the ranks, hardly a message by itself, and bytes in proportion to the ranks; and that ranks look the
-# more rarely whether MPI has started the more of them share a processor. share/doc/algorithms.md has the figures.
+# The traffic of rank 0 during a reduce_all that times only MPI's own all-reduce. The number of calls does not grow with
+# the ranks, Lockstep itself sends hardly a message, and bytes grow in proportion to the ranks. The more ranks share a
+# processor, the more rarely they check whether MPI has started the others. share/doc/algorithms.md has the figures.
 . "$(dirname "$0")/lib.bash"
 export TRAFFIC_FILE=$folder/traffic
 for n in 4 16 48; do
@@ -10,7 +10,7 @@ for n in 4 16 48; do
   expect_rc 0
 done
 cat "$TRAFFIC_FILE"
-# Some loops end by time, so numbers differ from run to run. At 48 ranks a table of 16 bytes for each pair would be 36 KB.
+# Some loops end by time, so numbers differ between runs. At 48 ranks, a table of 16 bytes for each pair would be 36 KB.
 awk -v n_processors="$(getconf _NPROCESSORS_ONLN)" '
   { n_sharing = int(($1 - 1) / n_processors) }
   $6 != (n_sharing > 0 ? 100000 * n_sharing : 50000) { print "slack: " $6; bad = 1 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What cannot be trained is refused with one message and exit code 2, also by ranks that the program starts itself. What is refused:
-# tests/program.
+# Input that cannot be trained on is refused with one message and exit code 2, also with --nproc. tests/program has what
+# is refused.
 schemas=$(cd "$(dirname "$0")/../../share/schemas" && pwd)
 . "$(dirname "$0")/lib.bash"
 cd "$folder" || exit 1
@@ -22,7 +22,7 @@ expect_one_error
 expect_err "did you mean 'AVX2'"
 [ "$(ls -A)" = $'err\nout' ] || fail "something was left behind: $(ls -A)"
 
-# Another number of ranks than the launcher has started; the same is fine.
+# Another number of ranks than the launcher has started is refused; the same number is not.
 launch 2 train toy --nproc 3
 expect_rc 2
 expect_one_error
@@ -30,8 +30,8 @@ expect_err 'started 2 ranks already'
 launch 2 train toy 1 --nproc 2 --dry-run
 expect_rc 0
 
-# Ranks that read different recipes, as nodes may. A shell tells them apart by the launcher's variables (Open MPI, MPICH):
-# mpiexec of Debian 13's Open MPI 5.0.7 crashes if it is given two commands.
+# Ranks that read different recipes, as nodes may. A shell distinguishes them by the launcher's variables (Open MPI,
+# MPICH): mpiexec of Debian 13's Open MPI 5.0.7 crashes with two commands.
 # shellcheck disable=SC2016,SC2086  # expanded by that shell; the preflags are words
 run "$MPIEXEC" "$MPIEXEC_NUMPROC_FLAG" 2 ${MPIEXEC_PREFLAGS:-} \
   bash -c 'exec "$0" train toy --lr 0.$((1 + ${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-0}}}))' "$REDUCE_ALL"
@@ -39,7 +39,8 @@ expect_rc 2
 expect_one_error
 expect_err 'same recipe and flags on all ranks'
 
-# A loss that is no number any more: named, exit code 1, and its step can be made again. What is told of it: tests/program.
+# A loss that is no longer a number is named, with exit code 1, and its step can be repeated. tests/program has the
+# messages.
 run "$REDUCE_ALL" train toy --lr 1e30 --save-every '32 samples' --run-dir nan --nproc 2
 expect_rc 1
 expect_one_error
@@ -58,8 +59,8 @@ for path in sys.argv[2:]:
 PY
 fi
 
-# In a folder for all somebody may have put a link where a temporary file could be expected. The shell becomes the
-# program, so that its number is known.
+# In a shared folder, another user may have put a link in the place of a temporary file. The shell becomes the program,
+# so its process id is known.
 mkdir tmp
 echo "another's" >victim
 run env TMPDIR="$PWD/tmp" bash -c 'ln -s "$PWD/victim" "$TMPDIR/lockstep-dry-run-$$.h5" && exec "$0" train toy --dry-run' \

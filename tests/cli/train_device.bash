@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# --device, on a machine with GPUs that are made up, and played by a recorder: jobs that the program starts itself, and their
-# files. It also ends with 99 if something was enqueued in an order that a GPU need not keep. What else there is to it is in
-# tests/mpi/train_*_test.cpp.
+# --device on made-up GPUs, which a recorder plays: jobs with --nproc, and their files. The exit code is 99 if something
+# was enqueued in an order that a GPU need not keep. tests/mpi/train_*_test.cpp have the rest.
 . "$(dirname "$0")/lib.bash"
 tests=$(cd "$(dirname "$0")" && pwd)
 cd "$folder" || exit 1
@@ -20,12 +19,12 @@ if python3 -c 'import jsonschema' 2>/dev/null; then
   expect_rc 0
 fi
 
-# --verify-resume starts jobs: where it is told to, and all of its runs where the first one was.
+# --verify-resume starts jobs on the device of its flag, and all runs where the first one was.
 verify=(digits --synthetic-samples 64 --batch 8 --max-steps 4 --verify-resume)
 LOCKSTEP_MADE_UP_GPUS=0 run "$REDUCE_ALL" train "${verify[@]}" --device cuda
 expect_rc 2
 expect_one_error
-# verified DEVICE N RESUMED ARGUMENTS...: on DEVICE by N ranks, and resumed by these numbers of them.
+# verified DEVICE N RESUMED ARGUMENTS...: verifies on DEVICE with N ranks, and resumes on these numbers of ranks.
 verified() {
   local on=$1 n=$2 resumed=$3
   run "$REDUCE_ALL" train "${verify[@]}" --nproc "$n" "${@:4}"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# A disk that fills up while checkpoints or weights are saved: one message, exit code 3, a status that says why and how far the
-# run was, and what was saved before as it was. Skipped where a small file system cannot be mounted.
+# A disk that fills up while checkpoints or weights are saved: one message, exit code 3, and a status that says why and
+# how far the run was. Earlier files stay unchanged. Skipped if no small file system can be mounted.
 . "$(dirname "$0")/lib.bash"
-# A stdout that is full costs no training; other commands and flags: tests/program.
+# A full stdout does not stop the training. tests/program has other commands and flags.
 run_full "$REDUCE_ALL" train toy 2 --run-dir "$folder/full"
 expect_full
 grep -q '"state": "finished"' "$folder/full/status.json" || fail "the run has not finished"
@@ -13,7 +13,7 @@ mkdir "$folder/small"
 mount -t tmpfs -o size=8m none "$folder/small" 2>/dev/null || { echo "cannot mount a small file system"; exit 77; }
 trap 'umount "$folder/small"; rm -rf "$folder"' EXIT
 
-# Without a block left the status is true to the end, and so it is without an inode: it is written over in place.
+# Without a free block or inode, the status is still right at the end, because it is overwritten in place.
 "$REDUCE_ALL" train toy 1000000 --save-every 0 --save-weights "$folder/w.h5" --run-dir "$folder/small/r" >"$folder/out" 2>"$folder/err" &
 job=$!
 await has_line '"kind":"train"' "$folder/small/r/log.jsonl"
@@ -42,7 +42,7 @@ expect_one_error
 expect_err "cannot write a run to '.*none': No space left"
 expect_err 'fix: make room there'
 
-# Weights that do not fit at all are known before training.
+# If weights do not fit at all, training does not begin.
 dd if=/dev/zero of="$folder/small/fill" bs=1M count=4 status=none
 run "$REDUCE_ALL" train digits --synthetic-samples 128 --run-dir "$folder/small/r"
 expect_rc 3
@@ -51,13 +51,14 @@ expect_err "no room for weights of 4.8 MB in '$folder/small/r', where 4.* MB are
 [ "$(ls "$folder/small")" = fill ] || fail "left behind: $(ls "$folder/small")"
 rm "$folder/small/fill"
 
-# What checkpoints need is known before training, too.
+# The same holds for checkpoints.
 run "$REDUCE_ALL" train digits --synthetic-samples 128 --save-every 1 --run-dir "$folder/small/r"
 expect_rc 3
 expect_one_error
 expect_err "no room for a checkpoint and weights of 19.2 MB in '$folder/small/r', where 8.* MB are free"
 
-# Of 14.4 MB one checkpoint fits, but not the next one beside it: training goes on, and so does a run from the first one.
+# One checkpoint fits into 14.4 MB, but not a second one beside it. Training continues, and a run can resume from the
+# first one.
 mkdir "$folder/middle"
 mount -t tmpfs -o size=26m none "$folder/middle"
 trap 'umount "$folder/small" "$folder/few" "$folder/middle"; rm -rf "$folder"' EXIT
@@ -83,7 +84,7 @@ expect_rc 0
 expect_err '^resumed epoch 2, after step 2'
 expect_out '^finished after 3 epochs, 6 steps'
 
-# Nobody reads stderr any more: the training goes on, as the launcher does not notice.
+# Training continues if nobody reads stderr any more, because the launcher does not notice.
 { "$REDUCE_ALL" train toy 20 1 --run-dir "$folder/unread" --nproc 2 2>&1 >/dev/null || echo "$?" >"$folder/code"; } | true
 await has_line '"state": "' "$folder/unread/status.json"
 [ ! -e "$folder/code" ] || fail "exit code $(cat "$folder/code") where stderr was closed"

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Ctrl-C ends a training after its step, however long that takes, with the weights; the exit code is 130. And signals to --nproc.
+# Ctrl-C ends a training after its step, however long that takes, with weights and exit code 130. Also signals to
+# --nproc.
 . "$(dirname "$0")/lib.bash"
 run_dir=$folder/r
 # shellcheck disable=SC2046  # process ids of our own making
 trap 'kill -KILL $(ranks_with "$run_dir") 2>/dev/null; rm -rf "$folder"' EXIT
 
-# expect_stopped DIR: the run there has ended in order, by SIGINT.
+# expect_stopped DIR: expects that SIGINT has ended the run there in order.
 expect_stopped() {
   wait "$job"
   rc=$?
@@ -16,14 +17,14 @@ expect_stopped() {
   await none_with "$1"
 }
 
-# start N FLAGS...: a training on N ranks in the background as $job. A job of a script ignores SIGINT unless it is told not to, as
-# here: SIGINT_IS is `default` or `ignore`.
+# start N FLAGS...: starts a training on N ranks in the background as $job. Background jobs of a script ignore SIGINT
+# unless that is reset, as here: SIGINT_IS is `default` or `ignore`.
 start() {
   local n=$1
   shift
   local nproc=()
   [ "$n" -eq 1 ] || nproc=(--nproc "$n")
-  rm -rf "$run_dir" "$folder/err"  # what is waited for is not that of the run before
+  rm -rf "$run_dir" "$folder/err"  # so that the wait is not for files of the run before
   env --default-signal=HUP "--${SIGINT_IS:-default}-signal=INT" "$REDUCE_ALL" train toy 300 --run-dir "$run_dir" "${nproc[@]}" "$@" >"$folder/out" 2>"$folder/err" &
   job=$!
 }
@@ -35,8 +36,8 @@ for n in 1 2; do
   [ -s "$run_dir/weights.h5" ] || fail "no weights"
 done
 
-# It is told before the step has ended, which here never does; a second one, a second later or more, ends the run in it, and the
-# status tells so.
+# A message comes before the step has ended, which it never does here. A second Ctrl-C, at least a second later, ends
+# the run within the step, and the status says so.
 for n in 2 1; do
   start "$n" --inject "late:$((n - 1)):training:5:1h"
   await has_line 'injected: late' "$folder/err"
@@ -52,7 +53,7 @@ for n in 2 1; do
   await none_with "$run_dir"
 done
 
-# One that comes while all is made ready is answered before the first step: nothing is learned, nothing saved.
+# A Ctrl-C during preparation is answered before the first step: nothing is learned, nothing saved.
 for n in 1 2; do
   start "$n" --inject "int:$((n - 1)):setup:2"
   expect_stopped "$run_dir"
@@ -60,8 +61,8 @@ for n in 1 2; do
   [ ! -e "$run_dir/weights.h5" ] || fail "weights were saved"
 done
 
-# A signal to --nproc that comes before its ranks are ready is not lost; where they catch it already, there is a checkpoint, too.
-# Where it comes later than 2 s the run ends alike.
+# A signal to --nproc before its ranks are ready is not lost. If they already catch it, there is a checkpoint, too. If
+# it comes later than after 2 s, the run ends in the same way.
 for place in init work; do
   start 2 --inject "late:0:$place:2s"
   await has_line 'injected: late' "$folder/err"
@@ -72,8 +73,8 @@ for place in init work; do
   await none_with "$run_dir"
 done
 
-# The status tells which signal came, to the program or to a rank; a SIGINT that was ignored from the start, as by `command &`, is not
-# one, at any number of ranks.
+# The status says which signal came, to the program or to a rank. A SIGINT that was ignored from the start, as by
+# `command &`, does not count, at any number of ranks.
 while read -r n how signals told <&3; do
   SIGINT_IS=$how start "$n" --inject late:0:training:5:2s
   await has_line 'injected: late' "$folder/err"
@@ -91,11 +92,11 @@ done 3<<'TABLE'
 2 ignore INT,TERM 15 (SIGTERM)
 TABLE
 
-# A parent that ignores the end of its children passes that on.
+# The parent passes on that it ignores the end of its children.
 run timeout -k 5 120 env --ignore-signal=CHLD "$REDUCE_ALL" train toy 1 --run-dir "$run_dir-childless"
 expect_rc 0
 
-# Without any standard descriptor a run ends all the same, in order; its code tells that it could print nothing.
+# A run without standard descriptors also ends in order. Its exit code says that it could print nothing.
 timeout -k 5 120 "$REDUCE_ALL" train toy 1 --nproc 2 --run-dir "$run_dir-closed" <&- >&- 2>&-
 rc=$?
 expect_rc 3

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The forecast of memory per rank beside the peak of each rank of the real thing.
+# Compares the forecast of memory per rank with the real peak of each rank.
 . "$(dirname "$0")/shard_lib.bash"
 cd "$folder" || exit 1
 command -v python3 >/dev/null || { echo "python3 is missing"; exit 77; }
 
-# Starts a program and writes its peak, in MB, to a file of its own.
+# Starts a program and writes its peak, in MB, to its own file.
 cat >peak.py <<'END'
 import os, resource, subprocess, sys
 subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
@@ -12,7 +12,8 @@ with open(f"peak-{os.getpid()}", "w") as file:
     print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024e-6, file=file)
 END
 
-# expect_forecast N ARGUMENTS...: of training on N ranks; the most of a rank is within 10 %, and no rank has more.
+# expect_forecast N ARGUMENTS...: trains on N ranks, and expects that the largest peak is within 10 %, and none is above
+# the forecast.
 # shellcheck disable=SC2086  # the preflags are words
 expect_forecast() {
   local n=$1 forecast

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# lockstep train as signals end it: what asks for an end gets exit code 85, and after kill -9 a run goes on, at last on another number
-# of ranks, to the bits of one that nobody interrupted. What else is gone on from, and what is refused: tests/ranks, tests/program.
+# lockstep train ended by signals. Signals that ask for an end give exit code 85. After kill -9 a run resumes, finally
+# on another number of ranks, with the bits of an uninterrupted run. tests/ranks and tests/program have other
+# resumptions and what is refused.
 . "$(dirname "$0")/lib.bash"
 cd "$folder" || exit 1
 train=("$REDUCE_ALL" train digits --synthetic-samples 256 --batch 32 --val-split '' --deterministic --threads 1 --digest)
@@ -11,7 +12,7 @@ expect_rc 0
 whole=$(digest)
 [ -n "$whole" ] || fail "no digest"
 
-# expect_requeue DIR: the run there asks to be run again.
+# expect_requeue DIR: expects that the run there asks to be run again.
 expect_requeue() {
   expect_rc 85
   grep -q '"state": "stopped"' "$1/status.json" || fail "status: $(cat "$1/status.json")"
@@ -19,7 +20,7 @@ expect_requeue() {
 }
 run env --default-signal=HUP "${train[@]}" --epochs 40 --run-dir hup --inject hup:0:training:20
 expect_requeue hup
-# To the process that guards a rank, where it is in a step for a while.
+# To the process that guards a rank, while the rank stays in a step.
 for n in 1 2; do
   run_dir=$folder/kguard$n
   nproc=()
@@ -36,7 +37,7 @@ for n in 1 2; do
   expect_requeue "$run_dir"
 done
 
-# kill -9 before there is a checkpoint, while one is written, and between two; fault.soak draws other places.
+# kill -9 before there is a checkpoint, while one is written, and between two. fault.soak draws other places.
 for fault in kill:1:training:2 kill:0:write:20 kill:1:save:4; do
   run "${train[@]}" --epochs 3 --save-every '64 samples' --resume auto --run-dir k9 --nproc 2 --inject "$fault"
   expect_rc_of_job 3

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# A run whose time is nearly over stops by itself, with a checkpoint, by the real clock. unit.ranks_train has all else of
-# --time-limit, by a clock that it sets.
+# A run whose time is nearly over stops by itself, with a checkpoint, by the real clock. unit.ranks_train has the other
+# tests of --time-limit, by a clock that it sets.
 . "$(dirname "$0")/lib.bash"
 cd "$folder" || exit 1
 unset SLURM_JOB_END_TIME SLURM_JOB_ID PBS_JOBID
-# A machine that is so busy that a run is hardly begun by then refuses the limit.
+# On a machine that is too busy to begin training in that time, the run refuses the limit.
 for limit in 5 20 80; do
   run "$REDUCE_ALL" train toy 1000000 --save-every 0 --time-limit "$limit" --run-dir r --nproc 2
   [ "$rc" -eq 2 ] || break

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# lockstep train --verify-resume with jobs that are launched: a signal interrupts one of them, and one to it ends it and the job there
-# is. What it tells of jobs that differ or fail: tests/program.
+# lockstep train --verify-resume with launched jobs: a signal interrupts one of them. A signal to --verify-resume ends
+# it and its current job. tests/program has jobs that differ or fail.
 . "$(dirname "$0")/lib.bash"
 cd "$folder" || exit 1
 mark_job
 verify=("$REDUCE_ALL" train digits --synthetic-samples 256 --batch 32 --seed "$seed" --verify-resume --nproc 2)
 is_there() { compgen -G "$1" >/dev/null; }
-# expect_nothing_left: but the output, and no process.
+# expect_nothing_left: expects that only the output is left, and no process.
 expect_nothing_left() {
   [ "$(ls -A | paste -sd" ")" = 'err out' ] || fail "left: $(ls -A)"
   none_with "$seed" || fail "processes: $(ranks_with "$seed")"

@@ -1,16 +1,16 @@
-# A Slurm cluster of several nodes on this machine, on top of ../cli/lib.bash: real slurmctld, slurmd and munged, each node in
-# namespaces of its own (network, host name, processes, /dev/shm, /tmp), so that MPI takes the nodes for separate hosts. It is gone
-# when the test ends, whatever happens. Where that cannot be made: 77.
+# A Slurm cluster of several nodes on this machine, on top of ../cli/lib.bash: real slurmctld, slurmd and munged. Each
+# node has its own namespaces (network, host name, processes, /dev/shm, /tmp), so that MPI takes the nodes for separate
+# hosts. The cluster disappears with the test, whatever happens. Exits with 77 if it cannot be made.
 . "$(dirname "$0")/../cli/lib.bash"
 trap 'stop_cluster; rm -rf "$site"' EXIT
-site=$folder # what all nodes and parts share; parts have a $folder of their own in it
+site=$folder # shared by all nodes and parts; each part has its own $folder in it
 cluster=$site/cluster
-await_limit_s=400 # for whole jobs, of which several run at a time
+await_limit_s=400 # for whole jobs, several of which run at a time
 await_pause_s=0.25
 nodes=(node-{1..8})
 daemon_path=/usr/local/sbin:/usr/sbin:/sbin:$PATH
 
-# skip_unless_possible: what all this needs.
+# skip_unless_possible: checks all that the cluster needs.
 skip_unless_possible() {
   local program
   for program in slurmctld slurmd munged ip nsenter unshare; do
@@ -22,8 +22,8 @@ skip_unless_possible() {
   }
 }
 
-# on HOST COMMAND...: there, as a user who has logged in. HOST: ctl, or a node. What batch/README.md says of MPI_Init and
-# Slurm 22.05 holds here.
+# on HOST COMMAND...: runs it there, as a user who has logged in. HOST: ctl, or a node. What batch/README.md says about
+# MPI_Init and Slurm 22.05 applies here.
 on() {
   local host=$1
   shift
@@ -31,17 +31,17 @@ on() {
     SLURM_PMIX_DIRECT_CONN=false SLURM_PMIX_FENCE=tree PATH="$daemon_path" "$@"
 }
 
-# init_of HOST: the process that holds its namespaces, and takes all in them along when it is killed. address_of HOST
+# init_of HOST: prints the process that holds its namespaces; all processes in them end with it. address_of HOST
 init_of() { cat "$cluster/$1.init"; }
 address_of() { sed -n "s/ $1\$//p" "$cluster/hosts"; }
 
-# start_hosts HOST ...: their namespaces; others are reached through a bridge in ctl's. What they share is $site.
-# Their first process is a shell, which collects the processes that daemons leave behind.
+# start_hosts HOST ...: makes their namespaces. A bridge in ctl's connects them. They share $site. Their first process
+# is a shell, which collects the processes that daemons leave behind.
 start_hosts() {
   local host pid
   local -A outer=()
   for host; do
-    rm -rf "${cluster:?}/$host" "$cluster/$host.up" # a node that comes back has forgotten what ran there
+    rm -rf "${cluster:?}/$host" "$cluster/$host.up" # a node that comes back has forgotten its jobs
     mkdir "$cluster/$host"
     unshare --net --uts --mount --ipc --pid --fork --kill-child --mount-proc \
       bash -c "hostname $host && mount -t tmpfs tmpfs /dev/shm && mount -t tmpfs tmpfs /mnt && mount --bind '$cluster/$host' /var/spool &&
@@ -65,7 +65,7 @@ start_hosts() {
   done
 }
 
-# start_cluster [LINE ...]: with further lines of slurm.conf.
+# start_cluster [LINE ...]: starts it with additional lines of slurm.conf.
 start_cluster() {
   local node i=1
   skip_unless_possible
@@ -88,7 +88,7 @@ start_cluster() {
 start_node() { on "$1" slurmd -N "$1" || fail "slurmd: $(cat "$cluster/slurmd.$1.log")"; }
 all_idle() { [ "$(on ctl sinfo --noheader --Node --format='%N %T' | sort -u | grep -c ' idle$')" -eq "${#nodes[@]}" ]; }
 
-# stop_cluster: every process of it, and what still watches it or runs in it.
+# stop_cluster: ends every process of it, and every process that watches it or runs in it.
 stop_cluster() {
   local pid
   jobs -p | xargs -r kill 2>/dev/null
@@ -99,15 +99,16 @@ stop_cluster() {
   wait 2>/dev/null
 }
 
-# watch_jobs: as long as there is a cluster. One asks for all: Slurm's programs would otherwise take half a core.
+# watch_jobs: runs as long as the cluster does. One process asks for all jobs: otherwise Slurm's programs would take
+# half a core.
 watch_jobs() {
   while sleep 0.5; do
     on ctl scontrol --oneliner show job >"$cluster/jobs.new" 2>>"$cluster/jobs.err" && mv "$cluster/jobs.new" "$cluster/jobs"
   done
 }
 
-# write_configuration [LINE ...]: nodes that pretend to be as large as those of the sites that the templates are for, and have the
-# partitions, features and GPUs of all of them. Slurm looks at neither, as it has no say here.
+# write_configuration [LINE ...]: configures nodes that pretend to be as large as those of the templates' sites, with
+# the partitions, features and GPUs of all sites. Slurm does not verify them here.
 write_configuration() {
   cat >"$cluster/slurm.conf" <<EOF
 ClusterName=virtual
@@ -148,10 +149,10 @@ EOF
 # submit ARGUMENTS OF SBATCH...: prints the job's number.
 submit() { on ctl sbatch --parsable "$@"; }
 
-# told JOB FIELD: what Slurm tells of a job, or of all of an array where they are at one.
+# told JOB FIELD: prints what Slurm reports about a job, or about all jobs of an array if they agree.
 told() { sed -nE "/(^| Array)JobId=$1 /s/.* $2=([^ ]*).*/\\1/p" "$cluster/jobs" 2>/dev/null | sort -u | paste -s -d ' '; }
 is_in_state() { [[ $(told "$1" JobState) =~ ^($2)$ ]]; }
-# await_end JOB: until nothing of it runs; its state and exit code are in $state and $rc.
+# await_end JOB: waits until nothing of it runs. $state and $rc are its state and exit code.
 await_end() {
   await is_in_state "$1" 'COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL|OUT_OF_MEMORY'
   state=$(told "$1" JobState)

@@ -1,6 +1,6 @@
-# Job scripts for GPUs, on GPUs that are made up (../support/recorder_gpu.cpp), on top of ../cli/lib.bash.
+# Job scripts for GPUs, on made-up GPUs (../support/recorder_gpu.cpp), on top of ../cli/lib.bash.
 
-# install_on_gpus BUILD: $on_gpus, an installation as $prefix, of programs that see such GPUs.
+# install_on_gpus BUILD: makes $on_gpus, an installation like $prefix with programs that see such GPUs.
 install_on_gpus() {
   local program
   on_gpus=$folder/on-gpus
@@ -10,12 +10,12 @@ install_on_gpus() {
   done
 }
 
-# What makes a script smaller, for job_script: a recorder computes with plain loops.
+# Makes a script smaller, for job_script: a recorder computes with plain loops.
 few_steps=(-e 's/ --max-time 3s / --max-time 1s /' -e 's/^recipe=tinyimagenet_resnet50 /recipe=mnist_cnn /'
   -e 's/ --resume auto / --resume auto --max-steps 2 --batch 8 /')
 
-# missing_of_gpus GPUS RANKS NAME: prints what the log of a job NAME, on stdin, does not say of so many GPUs of a node
-# and ranks, and, of a training, of bf16.
+# missing_of_gpus GPUS RANKS NAME: reads the log of job NAME on stdin. Prints what it does not say about so many GPUs of
+# a node and ranks, and, for a training, about bf16.
 missing_of_gpus() {
   local log line expected=("^gpus  *ok  *$1 x made-up GPU for $1 rank")
   log=$(cat)

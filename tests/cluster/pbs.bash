@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# pbs.bash BUILD [all]: the PBS templates (of Derecho's for GPUs a choice, or all) under a stand-in for qsub, and those for no batch
-# system. A training that is stopped goes on in a job of its own. Without a PBS this shows what the scripts do with what PBS documents, not that PBS does it.
+# pbs.bash BUILD [all]: runs the PBS templates (of Derecho's for GPUs a choice, or all) under a stand-in for qsub, and
+# those for no batch system. A training that is stopped resumes in another job. Without a real PBS, this shows what the
+# scripts do with what PBS documents, not that PBS does it.
 . "$(dirname "$0")/../cli/lib.bash"
 . "$(dirname "$0")/made_up_gpus.bash"
 . "$(dirname "$0")/endless.bash"
@@ -13,7 +14,7 @@ expect_rc 0
 mkdir -p "$folder"/{home,work,bin}
 cd "$folder/work" || exit 1
 cp "$here/pbs/qsub" "$here/pbs/stopped_once" "$folder/bin"
-# No module system is needed to see what a script asks of it. As a real one, it takes away what the module lockstep has set.
+# A recording stands in for the module system. Like a real one, it removes what the module lockstep has set.
 cat >"$folder/module.sh" <<'END'
 module() {
   echo "module $*" >>"$HOME/modules"
@@ -23,7 +24,8 @@ END
 export HOME=$folder/home SCRATCH=$folder/home LOCKSTEP_ROOT=$prefix BASH_ENV=$folder/module.sh PATH=$folder/bin:$PATH
 
 fewer_calls=(-e 's/ --max-time 3s / --max-time 1s /')
-# job_script NODES RANKS TEMPLATE [SED EXPRESSION ...]: as a user edits it, and smaller; by its job's name.
+# job_script NODES RANKS TEMPLATE [SED EXPRESSION ...]: makes a template smaller, as a user edits it, in a file with its
+# job's name.
 job_script() {
   local name=${3##*/}
   "$prefix/share/lockstep/batch/lib/resize" "$1" "$2" 1 "$prefix/share/lockstep/batch/$3" |
@@ -39,7 +41,7 @@ expect_job() {
   expect_rc "$3"
 }
 
-# begin_site NAME: with its launcher, and jobs counted from 1.
+# begin_site NAME: prepares the site's launcher, and counts jobs from 1.
 begin_site() {
   rm -rf results runs ./*.o* "${HOME:?}"/*
   PBS_STAND_IN_HOST=$(hostname) && export PBS_STAND_IN_HOST
@@ -62,7 +64,7 @@ for site in derecho generic; do
   fi
 
   # shellcheck disable=SC2016  # for the job's shell
-  # The first time its ranks are asked to stop once they train.
+  # The first job's ranks are asked to stop once they train.
   run qsub -v LOCKSTEP_ROOT "$(job_script 2 1 "$site/train$suffix.pbs" -e 's/^launch lockstep train/launch stopped_once lockstep train/' \
     -e "$(train_without_end "$folder" '"${LOCKSTEP_RESTARTS:-}"')")"
   expect_job "train$suffix" 2 85
@@ -79,13 +81,13 @@ for site in derecho generic; do
   grep -q -- '^-n 2 -ppn 2 ' "$HOME/mpiexec" || fail "not the ranks of the select line: $(cat "$HOME/mpiexec")"
 done
 
-# An account that was not set; a script submitted under another name than its job's.
+# An account that was not set, and a script that was submitted under another name than its job's.
 cp "$prefix/share/lockstep/batch/generic/reduce_all.pbs" .
 run qsub -v LOCKSTEP_ROOT reduce_all.pbs
 expect_job reduce_all 4 2
 expect_err 'error: the account \(-A\) is not set .*edit the line of this job script that says -A CHANGE_ME'
 
-# What a script needs and does not get is told in one line, with what to do.
+# A message of one line says what a script lacks, and what to do.
 tells() {
   local message=$1
   shift
@@ -108,7 +110,7 @@ if mpirun --version 2>&1 | grep -q 'Open MPI'; then
 fi
 tells "HOSTS=/not/there names no hosts" HOSTS=/not/there bash "$batch/generic/train.sh"
 
-# What goes on in a job of its own is handed all that this one was, or that is told.
+# The job that resumes gets all variables and options of this one, or a message says so.
 cat >again.pbs <<'END'
 #!/bin/bash
 #PBS -N again
@@ -127,7 +129,7 @@ FIRST_FOLDER=runs/a,b run qsub -v LOCKSTEP_ROOT,FIRST_FOLDER again.pbs
 expect_job again 7 2
 expect_out 'qsub -v cannot pass a value with a comma: .*runs/a,b'
 
-# Without a batch system. Each rank has its share of the cores.
+# Without a batch system, each rank has its share of the cores.
 printf '#!/bin/sh\necho "$*" >>"%s"\nexec "%s" "$@"\n' "$HOME/mpirun" "$(type -P mpirun)" >"$folder/bin/mpirun"
 chmod +x "$folder/bin/mpirun"
 cp "$prefix/share/lockstep/batch/generic/train.sh" .
@@ -143,7 +145,7 @@ done
 [ -s runs/train/weights.h5 ] || fail "no weights"
 grep -qE -e '--map-by ppr:2:node:PE=1 --bind-to core|-bind-to core:1' "$HOME/mpirun" || [ "$(nproc --all)" -lt 2 ] || fail "not bound: $(cat "$HOME/mpirun")"
 
-# A signal while a program runs that does not save, and one between two programs: 85, and nothing more is started.
+# A signal during a program that does not save, and one between two programs: 85, and nothing more is started.
 cat >stopped.sh <<'END'
 . "$LOCKSTEP_ROOT/share/lockstep/batch/lib/generic-mpirun.sh"
 no_output_in=$PWD no_output_why='it is small' submit_from=/tmp
@@ -168,7 +170,7 @@ cat results/during/job.log >"$folder/out"
 expect_rc 85
 [ ! -e too-far ] || fail "went on"
 
-# Those for GPUs, on ones that are made up. All ranks are on this machine, whatever nodes there are.
+# The templates for GPUs, on made-up ones. All ranks are on this machine, whatever nodes there are.
 install_on_gpus "$1"
 # expect_on_gpus N LOG NAME
 expect_on_gpus() {

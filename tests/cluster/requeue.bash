@@ -1,4 +1,4 @@
-# What may happen to the template for training on two nodes, on top of site.bash: each a part.
+# What may happen to the template for training on two nodes, on top of site.bash. Each event is a part.
 
 begin_requeues() {
   begin_part asked is_asked_to_stop
@@ -6,8 +6,8 @@ begin_requeues() {
   begin_part limit meets_its_time_limit
 }
 
-# start_job NAME RESTARTS [FLAG ...]: $job trains without an end until so much has happened to it (endless.bash). With a file `waits`
-# beside it something that cannot save runs first, the first time.
+# start_job NAME RESTARTS [FLAG ...]: starts $job, which trains until it has restarted so often (endless.bash). If a
+# file `waits` is beside it, the first start runs something before that cannot save.
 start_job() {
   local file
   file=$(job_script 2 1 1 generic/train.sbatch -e "s|job-name=.*|job-name=$1|" -e 's/^data=.*/&\nlaunch_first() { [[ ! -e waits || ${SLURM_RESTART_COUNT:-0} -gt 0 ]] || launch sleep 600; }/' \
@@ -15,13 +15,13 @@ start_job() {
     -e "$(train_without_end "$site" "\${SLURM_RESTART_COUNT:-0} -ge $2")")
   job=$(submit_script "$file" "${@:3}") || fail "$1"
 }
-# trains N: whether it does, after it has gone on N times.
+# trains N: returns whether it trains after N restarts.
 trains() {
   awk -v n="$1" '/"kind":"resume"/ { n_resumed++; n_trained = 0 } /"kind":"train"/ { n_trained++ } END { exit !(n_resumed + 0 == n && n_trained) }' \
     runs/*-"$job"/log.jsonl 2>/dev/null
 }
 has_restarted() { [ "$(told "$job" Restarts)" -ge "$1" ] 2>/dev/null; }
-# expect_end RESTARTS: with the bits of a run of as many steps that is not interrupted.
+# expect_end RESTARTS: expects the bits of an uninterrupted run of as many steps.
 expect_end() {
   expect_job "$job" COMPLETED
   [ "$(told "$job" Restarts)" = "$1" ] || fail_job "$job" "restarts: $(told "$job" Restarts)"
@@ -30,7 +30,7 @@ expect_end() {
     fail_job "$job" "another result than without an interruption"
 }
 
-# By SIGUSR1, its ranks and then its script: it saves and goes back into the queue.
+# SIGUSR1 to its ranks and then to its script: it saves and goes back into the queue.
 is_asked_to_stop() {
   start_job asked 2
   await trains 0
@@ -42,7 +42,7 @@ is_asked_to_stop() {
   echo "asked to stop: requeued, with the result of a run without interruption"
 }
 
-# With all that runs there, and comes back; Slurm itself puts the job into the queue.
+# A node fails with all that runs there, and comes back. Slurm itself requeues the job.
 loses_a_node() {
   local node
   start_job down 1
@@ -60,8 +60,9 @@ loses_a_node() {
   echo "a node went down: the job went on, with the result of a run without interruption"
 }
 
-# Its time limit comes while something runs that cannot save: that is lost, but not the job. Then it trains, and its user takes it away:
-# saved, and not put back. (Slurm looks every half a minute, and so sends the signal 20 s to 50 s before the end.)
+# Its time limit comes while something runs that cannot save: that work is lost, but not the job. Then it trains, and
+# its user cancels it: it saves, and is not requeued. (Slurm checks every half a minute, so it sends the signal 20 s to
+# 50 s before the end.)
 meets_its_time_limit() {
   touch waits
   start_job limit 1000 --time=1 --signal=B:USR1@20

@@ -1,8 +1,8 @@
-# What the templates find on the clusters they are for, on top of cluster.bash: partitions, features, GPUs and modules by the names of
-# all four sites; an installed Lockstep and a small set of digits.
+# Provides what the templates find on their clusters, on top of cluster.bash: partitions, features, GPUs and modules
+# with the names of all four sites, an installed Lockstep and a small set of digits.
 . "$(dirname "$0")/cluster.bash"
 
-# start_site BUILD SAMPLES: the cluster, and $prefix and $data, of so many samples.
+# start_site BUILD SAMPLES: starts the cluster, and makes $prefix and $data with so many samples.
 start_site() {
   local n file
   skip_unless_possible
@@ -18,7 +18,7 @@ start_site() {
   expect_rc 0
   run "$prefix/bin/lockstep" shard synth digits --samples "$2" --out "$data"
   expect_rc 0
-  # Lmod 6 does not look for versions in a folder that has folders: names of three parts are in a tree of their own.
+  # Lmod 6 does not look for versions in a folder that has folders, so names of three parts have their own tree.
   for n in cray-hdf5-parallel cudatoolkit craype-accel-nvidia80 aws-ofi-nccl \
     openmpi openmpi/5.0.10 cuda/12.2 openmpi/4.1.4/gnu11.2.1-cuda12.2 nccl/2.17.1-cuda12.2 \
     ufrc gcc/14.2.0 cuda/12.9.1 nccl/2.27.5; do
@@ -30,7 +30,8 @@ start_site() {
   done
 }
 
-# job_script NODES RANKS CORES TEMPLATE [SED EXPRESSION ...]: as a user edits it, and smaller: its path is printed.
+# job_script NODES RANKS CORES TEMPLATE [SED EXPRESSION ...]: makes a template smaller, as a user edits it, and prints
+# its path.
 job_script() {
   local template=$prefix/share/lockstep/batch/$4 file=$folder/${4//\//-}
   "$prefix/share/lockstep/batch/lib/resize" "$1" "$2" "$3" "$template" |
@@ -38,15 +39,15 @@ job_script() {
   echo "$file"
 }
 
-# submit_script FILE [FLAG ...]: as a user who has loaded the module, which the job inherits, and unloads where it begins with module purge.
-# More ranks run than there are cores: who waits leaves his to others.
+# submit_script FILE [FLAG ...]: submits it as a user who has loaded the module. The job inherits that, and unloads it
+# if it begins with module purge. More ranks run than there are cores: a waiting rank gives its core to others.
 submit_script() {
   # shellcheck disable=SC2016  # for the shell that is started
   on ctl env --chdir="$folder" MODULEPATH="$site/modules:$site/modules-deep:$prefix/share/lockstep/modulefiles" LMOD_SYSTEM_DEFAULT_MODULES=cray-hdf5-parallel USER=root OMPI_MCA_btl_tcp_if_include=eth0 OMPI_MCA_mpi_yield_when_idle=1 \
     bash -c '. /usr/share/lmod/lmod/init/bash && module load lockstep && [ -n "$_LMFILES_" ] && exec sbatch --parsable "$@"' bash "${@:2}" "$1"
 }
 
-# job_log JOB: what a job has printed.
+# job_log JOB: prints the job's output.
 job_log() { cat "$folder"/{runs,results}/*-"$1"/{,*/}job.log 2>/dev/null; }
 job_has_logged() { job_log "$1" | grep -q -e "$2"; }
 fail_job() {
@@ -54,14 +55,15 @@ fail_job() {
   tail -n 20 "$cluster"/*.log >"$folder/err"
   fail "job $1: ${*:2}"
 }
-# await_log JOB PATTERN: until the job has logged that; where it never does, all of the job is shown.
+# await_log JOB PATTERN: waits until the job has logged that. If it never does, shows the whole job.
 await_log() { (await job_has_logged "$1" "$2") || fail_job "$1" "has not logged $2"; }
 expect_job() {
   await_end "$1"
   [ "$state" = "$2" ] || fail_job "$1" "$state, exit code $rc; expected $2"
 }
 
-# begin_part NAME COMMAND...: beside others, in a folder of its own. end_parts: what each has printed; fails if one has.
+# begin_part NAME COMMAND...: runs it beside others, in its own folder. end_parts: prints the output of each; fails if
+# one has failed.
 parts=()
 begin_part() {
   local name=${1//\//-}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# slurm.bash BUILD [all]: job scripts in one Slurm, beside one another: the templates (a choice of them, or all), and what may happen to
-# a training.
+# slurm.bash BUILD [all]: runs job scripts side by side in one Slurm: the templates (a choice of them, or all), and
+# events during a training.
 . "$(dirname "$0")/site.bash"
 . "$(dirname "$0")/made_up_gpus.bash"
 . "$(dirname "$0")/templates.bash"

@@ -1,11 +1,11 @@
-# The Slurm templates as jobs on two nodes, on top of site.bash and made_up_gpus.bash; those for GPUs on ones that are made up, of
-# which a rank sees what Slurm shows it.
+# The Slurm templates as jobs on two nodes, on top of site.bash and made_up_gpus.bash. Those for GPUs run on made-up
+# ones; a rank sees the GPUs that Slurm shows it.
 
-# What runs unless all are asked for: one of each site, some for hosts and some for GPUs. Of the generic ones training on hosts is in
-# requeue.bash.
+# The templates that run unless all are requested: for each site some for hosts and some for GPUs. requeue.bash has the
+# generic one for training on hosts.
 chosen_templates=(delta/train_gpu_nodes ibex/reduce_all_cpu hipergator/train_gpu generic/reduce_all generic/train_gpu)
 
-# begin_templates [all]: each as a part.
+# begin_templates [all]: begins each as a part.
 begin_templates() {
   local name lacking
   local -a names all
@@ -30,10 +30,12 @@ begin_templates() {
   done
 }
 
-# kinds_of: what one at least has to run of: of each SITE/SCRIPT on stdin SITE, and "for hosts" or "for GPUs".
+# kinds_of: prints the kinds of which at least one has to run: for each SITE/SCRIPT on stdin SITE, and "for hosts" or
+# "for GPUs".
 kinds_of() { awk -F / '{ print $1; print $2 ~ /_gpu/ ? "for GPUs" : "for hosts" }' | sort -u; }
 
-# run_job NAME SCRIPT [FLAG ...]: it completes, and leaves what jobs of that name leave. Its number is in $job.
+# run_job NAME SCRIPT [FLAG ...]: expects that it completes, and leaves what jobs of that name leave. $job is its
+# number.
 run_job() {
   local name=$1 n
   job=$(submit_script "${@:2}") || fail "$name"
@@ -49,9 +51,8 @@ run_job() {
 
 run_on_hosts() { run_job "$1" "$(job_script 2 1 1 "$1" -e 's/ --max-time 3s / --max-time 1s /' -e 's/ --resume auto / --resume auto --epochs 2 /')"; }
 
-# run_on_gpus NODES GPUS NAME [FLAG ...]: with so many of each node, which the script says, or, where it says two of
-# two, the FLAGs.
-# Slurm shows each rank all of its node's that the job has, and no others.
+# run_on_gpus NODES GPUS NAME [FLAG ...]: runs it with so many GPUs of each node, as in the script, or by the FLAGS if
+# the script says two of two. Slurm shows each rank all GPUs of its node that the job has, and no others.
 run_on_gpus() {
   local prefix=$on_gpus nodes=$1 gpus=$2 name=$3 missing
   (($# == 3)) || set -- 2 2 "${@:3}"
@@ -61,7 +62,7 @@ run_on_gpus() {
   [ -z "$missing" ] || fail_job "$job" "$name: not in its log: $missing"
 }
 
-# run_installed_tests: within an allocation.
+# run_installed_tests: runs them within an allocation.
 run_installed_tests() {
   cat >tests.sbatch <<'END'
 #!/bin/bash

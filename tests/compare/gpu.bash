@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# gpu.bash FOLDER: the comparison with PyTorch on GPUs: it says that there is none; its table from made-up measurements; and
-# with programs that play the GPU, PyTorch and lockstep, the course of a call, and another one that goes on.
+# gpu.bash FOLDER: tests the comparison with PyTorch on GPUs. It says that there is none, and makes its table from
+# made-up measurements. With programs that play the GPU, PyTorch and lockstep, it tests a call, and another one that
+# continues.
 . "$(dirname "$0")/../cli/lib.bash"
 compare=$1
-# expect_row LINE: of a table.
+# expect_row LINE: expects it in a table.
 expect_row() { grep -qxF -- "$1" "$folder/out" || fail "no row '$1'"; }
 
 python=$(python3 -c 'import sys; print(sys.executable)') || { echo "skipped: no python3"; exit 77; }
@@ -28,8 +29,8 @@ expect_rc 2
 run "$python" "$compare/table.py" "$folder/none.jsonl"
 expect_rc 2
 
-# 256 samples in 40 ms are 6,400/s; eager 64 ms, compiled 50 ms: 5,120/s, so 1.25 times. Of fewer windows than 5 nothing counts.
-# Memory: 368 MB at 3.68 TB/s are 100 us, 10,000/s; the products' 24.29 GFLOP take 24.29 us at 1000 TFLOP/s.
+# 256 samples in 40 ms are 6,400/s; eager 64 ms, compiled 50 ms: 5,120/s, so 1.25 times. Fewer than 5 windows do not
+# count. Memory: 368 MB at 3.68 TB/s are 100 us, 10,000/s; the products' 24.29 GFLOP take 24.29 us at 1000 TFLOP/s.
 cat >"$folder/results.jsonl" <<'EOF'
 {"kind":"copy","what":"device to device, read and written","GBps":3680}
 {"kind":"copy","what":"pinned host to device","GBps":50}

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# asked.bash some|all: one SIGTERM ends a job of which a rank is stopped, with a checkpoint and exit code 85. A launcher that is
-# killed is reported. With `all`: a launcher that would start no rank, for lack of descriptors, is not started, and one that is
-# stopped is named. No rank is left. The limit of the test is the limit of time.
+# asked.bash some|all: one SIGTERM ends a job with a stopped rank, with a checkpoint and exit code 85. A launcher that
+# is killed is reported. With `all`: a launcher that lacks descriptors to start a rank is not started, and a stopped
+# launcher is named. No rank is left. The time limit is that of the test.
 . "$(dirname "$0")/../cli/lib.bash"
 mark_job
 
 if [ "$(basename "$REDUCE_ALL")" = reduce_all ]; then
-  # What a signal does to such a launcher is unit.runtime_tests' Supervise.
+  # unit.runtime_tests' Supervise tests what a signal does to such a launcher.
   run bash -c 'ulimit -n 32 && exec "$0" -e 1K -n 2 --seed "$1" --nproc 4 --timeout 1s' "$REDUCE_ALL" "$seed"
   if [ "$rc" -eq 0 ] || grep -q 'has ended before a rank has started' "$folder/err"; then
     echo "this launcher does not hang without descriptors"
@@ -18,7 +18,7 @@ if [ "$(basename "$REDUCE_ALL")" = reduce_all ]; then
   exit 0
 fi
 
-# start FLAGS...: a training under --nproc as $job, which stays in a step until a signal comes.
+# start FLAGS...: starts a training under --nproc as $job, which stays in a step until a signal comes.
 start() {
   : >"$folder/err" # that of the job before has such a line, too
   "$REDUCE_ALL" train toy 2 --run-dir "$run_dir" --seed "$seed" --nproc 2 "$@" >"$folder/out" 2>"$folder/err" &
@@ -26,7 +26,7 @@ start() {
   await has_line 'injected: ' "$folder/err"
 }
 
-# A stopped rank goes on, so that the end is one in order.
+# A stopped rank continues, so that the job ends in order.
 run_dir=$folder/$seed
 start --inject stop:1:training:3
 kill -TERM "$job"
@@ -36,7 +36,7 @@ expect_rc 85
 none_with "$seed" || fail "left: $(ranks_with "$seed")"
 grep -q '"state": "stopped"' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
 
-# end_launcher_by SIGNAL: of a job that waits in a step.
+# end_launcher_by SIGNAL: ends the launcher of a job that waits in a step.
 end_launcher_by() {
   run_dir=$folder/$seed-$1
   start --inject late:0:training:3:1h
@@ -47,7 +47,7 @@ end_launcher_by() {
   none_with "$seed" || fail "left: $(ranks_with "$seed")"
 }
 
-# A launcher that is killed leaves a run whose status says so.
+# The status of a run says so if its launcher was killed.
 end_launcher_by KILL
 expect_rc 3
 expect_err 'the MPI launcher was ended by signal 9'
@@ -55,11 +55,11 @@ for file in $shared; do [ ! -e "$file" ] || fail "left: $file"; done
 grep -q '"state": "failed"' "$run_dir/status.json" || fail "status: $(cat "$run_dir/status.json")"
 [ "$1" = all ] || exit 0
 
-# One that others end is no wrong result.
+# A launcher that others end is no wrong result.
 end_launcher_by TERM
 [ "$rc" -ne 0 ] && [ "$rc" -ne 1 ] || fail "exit code $rc"
 
-# Nor is a launcher or a guard awaited that stands still itself: it is named, and the job ends.
+# A launcher or guard that is stopped is not awaited: it is named, and the job ends.
 for whom in launcher guard; do
   run_dir=$folder/$seed-$whom-stopped
   start --timeout 2s --inject late:0:training:3:1h,late:1:training:3:1h

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# ends.bash COMMAND some|all: how a job of three ranks ends if one of them stops, crashes or is killed, at some or all places of its
-# life (--inject). Stopped: exit code 4 after the timeout; else 3. One message names rank, host, process and place; files tell the
-# same and are whole; no process is left. Without a fault the job succeeds, so it is the fault that bites.
+# ends.bash COMMAND some|all: how a job of three ranks ends. One of them stops, crashes or is killed, at some or all
+# places of its life (--inject). Stopped: exit code 4 after the timeout; else 3. One message names rank, host, process
+# and place. Files say the same and are whole, and no process is left. Without a fault the job succeeds, which shows
+# that the fault has an effect.
 . "$(dirname "$0")/../cli/lib.bash"
 mark_job
 cd "$folder" || exit 1
 host=$(hostname -s)
 
-# The seed is the mark of this job's processes.
+# The seed marks this job's processes.
 case $1 in
   reduce_all) command=(-b 8 -e 8 -n 5 --algorithm shm --visits 1 --json r.json) ;;
   train) command=(train toy 2 --run-dir r) ;;
@@ -16,7 +17,7 @@ case $1 in
 esac
 command+=(--seed "$seed")
 
-# start_by HOW FLAGS...: nproc, where the program starts its ranks, or launcher.
+# start_by HOW FLAGS...: starts the job. HOW: nproc, where the program starts its ranks, or launcher.
 start_by() {
   local how=$1
   shift
@@ -28,17 +29,17 @@ start_by() {
   none_with "$seed" || await none_with "$seed"
 }
 
-# expect_end WORD RANK PHASE: of the job in which that fault has struck.
+# expect_end WORD RANK PHASE: expects the end of a job with that fault.
 expect_end() {
   local told
   expect_err "injected: $1:$2:$3"
-  # MPICH's launcher ends the others so late that watchdogs tell of one that is gone, too.
+  # MPICH's launcher ends the others so late that watchdogs report a rank that is gone, too.
   if [ "$1" = stop ] || "$MPIEXEC" --version | grep -q 'Open MPI\|OpenRTE'; then expect_one_error; fi
   if [ "$1" = stop ]; then
     expect_rc_of_job 4
     told="rank $2 on $host \(pid [0-9]+\): stopped by a signal"
     case $3 in
-      left) ;; # others have left, too, and its guard tells
+      left) ;; # others have left, too, and its guard reports it
       write* | sync*) told+='.* last seen in phase work' ;;
       *) told+=".* last seen in phase ${3%%:*}" ;;
     esac
@@ -50,14 +51,14 @@ expect_end() {
   fi
 }
 
-# expect_status: that of the run tells it, if it had begun and not ended.
+# expect_status: expects that the run's status says so, if the run had begun and not ended.
 expect_status() {
   grep -q '"state": "failed"' r/status.json || fail "status: $(cat r/status.json)"
   grep -qE "\"message\": \".*rank $1 on $host \(pid [0-9]+\)" r/status.json || fail "status: $(cat r/status.json)"
 }
 
-# expect_table: from the first measurement on the file is this job's, valid, and not complete; rank 0 ends its table, even when
-# it was the one that had stopped.
+# expect_table: expects a file of this job from the first measurement on, which is valid and not complete. Rank 0 ends
+# its table, even if it was stopped.
 expect_table() {
   grep -q '"complete": *false' r.json && tail -c 3 r.json | grep -q '}' || fail "the file is not of this run"
   expect_out '^# not complete: a rank stalled'

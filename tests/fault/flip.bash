@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# flip.bash: in `lockstep train` on 2 ranks one bit of a parameter flips between two steps, in the memory that they share (--inject).
-# The rank that writes it and the parameter are named, with exit code 1. What else may come of it is in tests/ranks/flip_test.cpp.
+# flip.bash: in `lockstep train` on 2 ranks, one bit of a parameter flips between two steps, in the memory that they
+# share (--inject). The message names the rank that writes it and the parameter; exit code 1. tests/ranks/flip_test.cpp
+# has other consequences.
 . "$(dirname "$0")/ranks.bash"
 cd "$folder" || exit 1
 run "$REDUCE_ALL" train digits --nproc 2 --inject flip:fc2.weight:1:1 --max-steps 3

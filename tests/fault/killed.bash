@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# killed.bash: a rank of `reduce_all` that is killed is named by its guard, and it alone, and a killed guard by its rank; exit 3, and no
-# process is left.
+# killed.bash: the guard of a killed rank of `reduce_all` names that rank and no other, and the rank of a killed guard
+# names the guard. The exit code is 3, and no process is left.
 . "$(dirname "$0")/ranks.bash"
 
-# The folder's name, here in a result file's, tells this test's ranks from others.
+# The folder's name, here in a result file's, distinguishes this test's ranks from others.
 start nproc 3 -b 1M -e 1M -n 1000000 --algorithm ring --json "$run_dir.json" --inject late:1:timing:1h
 run_dir=$run_dir.json
 await has_line 'injected: ' "$folder/err"
@@ -15,7 +15,7 @@ above=$(parent_of "$guard")
 kill -STOP "$above" # or it ends the witness
 kill -KILL "$victim"
 await has_ended "$guard"
-kill -ABRT "$witness" # as MPI's own transport may, which talks to a dead one
+kill -ABRT "$witness" # as MPI's own transport may, when it talks to a dead rank
 await has_ended "$guard_of_witness"
 kill -CONT "$above"
 end
@@ -24,7 +24,7 @@ expect_rc_of_job 3
 expect_err "rank 1 on $(hostname -s) \(pid $victim\) has died: signal 9"
 await none_with "$run_dir"
 
-# A guard that is killed is told of by its rank.
+# A rank reports that its guard was killed.
 run_dir=$folder/guard.json
 : >"$folder/err"
 start nproc 2 -b 1M -e 1M -n 1000000 --algorithm ring --json "$run_dir" --inject late:0:timing:1h

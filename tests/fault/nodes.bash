@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# nodes.bash: `lockstep train` on two nodes, which are name spaces of this machine, of two ranks each: the result is that of one
-# node; a bit that flips on one of them is found, and the run goes back to what was equal on both; a rank that stops is named
-# once for all, with what the ranks of both nodes did last, which the next run forgets.
-# Skipped where no name spaces can be made, or with another MPI than Open MPI 4.
+# nodes.bash: `lockstep train` on two nodes, which are namespaces of this machine, with two ranks each. The result
+# equals that of one node. If a bit flips on one node, that is found, and the run goes back to the last state that was
+# equal on both. A stopped rank is named once for all, with the last activity of the ranks of both nodes. The next run
+# removes that record. Skipped if namespaces cannot be made, or with another MPI than Open MPI 4.
 . "$(dirname "$0")/ranks.bash"
 agent=$(cd "$(dirname "$0")/../support" && pwd)/node_of_its_own
 "$agent" other true 2>/dev/null || { echo "no name spaces may be made here"; exit 77; }
 case $("$MPIEXEC" --version 2>&1) in *'(OpenRTE) 4.'* | *'(Open MPI) 4.'*) ;; *) echo "not Open MPI 4" && exit 77 ;; esac
 
-# on_nodes ARGUMENTS...: in the background as $launcher.
+# on_nodes ARGUMENTS...: runs it in the background as $launcher.
 on_nodes() {
   command_line="$*"
   "$MPIEXEC" -np 4 --oversubscribe --mca plm rsh --mca plm_rsh_agent "$agent" -H node-a:2,node-b:2 --mca oob_tcp_if_include lo \
@@ -28,8 +28,9 @@ expect_err '^ranks +4 ranks on 2 nodes'
 run "$REDUCE_ALL" ckpt verify "$folder/two"
 expect_rc 0
 
-# Checkpoints every 20 steps, of which three are kept, are all newer than the last comparison of the nodes, at every 100th; but for
-# one. What a rank wrote is looked at by itself in the first step and in each after a comparison: only nodes that compare see it.
+# Nodes are compared at every 100th step. Three checkpoints are kept, one every 20 steps, and all except one are newer
+# than the last comparison. A rank checks its own writes in the first step and in each step after a comparison. So only
+# a comparison of the nodes finds the flip.
 toy=(train toy 11 --synthetic-samples 640 --batch 32 --deterministic --threads 1 --digest --save-every 1)
 run "$REDUCE_ALL" "${toy[@]}" --run-dir "$folder/sound"
 expect_rc 0

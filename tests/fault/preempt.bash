@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# preempt.bash [all]: SIGTERM comes to one rank of two in phases of `lockstep train` (--inject), or in all of them: the run ends with 85
-# within a step and a save; there is a whole checkpoint, or, where nothing was trained yet, none at all; and the next run goes on from it.
+# preempt.bash [all]: SIGTERM comes to one of two ranks in some phases of `lockstep train` (--inject), or in all. The
+# run ends with 85 within a step and a save. There is a whole checkpoint, or none if nothing was trained yet, and the
+# next run resumes from it.
 . "$(dirname "$0")/../cli/lib.bash"
 cd "$folder" || exit 1
 run "$REDUCE_ALL" shard synth digits --out d --samples 1200 --chunk-size 64K
@@ -9,8 +10,8 @@ run "$REDUCE_ALL" shard split d --out both --val 0.5 --join
 expect_rc 0
 train=("$REDUCE_ALL" train digits --data both --threads 1 --run-dir r --resume auto --stage local --save-every '640 samples' --nproc 2)
 
-# Fault, and the steps that are made before the end: a signal is acted on one step late, in evaluation between batches. With a word
-# behind them: if all are asked for.
+# Fault, and the number of steps before the end: a signal takes effect one step late, in evaluation between batches.
+# Lines with a third word are only for `all`.
 while read -r fault steps only <&3; do
   [ -z "$only" ] || [ "${1:-}" = "$only" ] || continue
   rm -rf r local

@@ -2,7 +2,7 @@
 . "$(dirname "$0")/../cli/lib.bash"
 run_dir=$folder/r
 launcher=
-# Ours alone: below the launcher that this test started, and of this program.
+# Prints only ranks of this test: processes of this program below the launcher that the test started.
 trap 'kill_ours; rm -rf "$folder"' EXIT
 
 kill_ours() {
@@ -13,7 +13,7 @@ kill_ours() {
 has_rank() { [ -n "$(process_of "$1")" ]; }
 has_logged() { has_line "$1" "$run_dir/log.jsonl"; }
 
-# start nproc|launcher N ARGUMENTS...: the program on N ranks, in the background as $launcher.
+# start nproc|launcher N ARGUMENTS...: starts the program on N ranks, in the background as $launcher.
 # shellcheck disable=SC2086  # the preflags are words
 start() {
   local how=$1 n=$2
@@ -27,7 +27,7 @@ start() {
   launcher=$!
 }
 
-# end: waits for the program, whose exit code is then $rc.
+# end: waits for the program, and sets $rc to its exit code.
 end() {
   rc=0
   wait "$launcher" || rc=$?

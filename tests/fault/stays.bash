@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# stays.bash: a launcher that stays though its ranks have ended is ended, and says so; whether they have failed or not. It starts them
-# by hand, so each runs as a single rank.
+# stays.bash: a launcher that stays although its ranks have ended is ended, with a message, whether the ranks have
+# failed or not. It starts them by hand, so each runs as a single rank.
 . "$(dirname "$0")/../cli/lib.bash"
 mkfifo "$folder/never"
 cat >"$folder/mpirun" <<'SCRIPT'
@@ -16,7 +16,7 @@ read -r <>"$(dirname "$0")/never"
 SCRIPT
 chmod +x "$folder/mpirun"
 
-# expect_ended: by SIGTERM, once all its ranks had ended.
+# expect_ended: expects that SIGTERM ended it, once all its ranks had ended.
 expect_ended() {
   expect_rc 143
   expect_out "^all $1 have ended"

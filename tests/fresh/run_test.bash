@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What tests/fresh/run does where no system can be made, and when it is interrupted, twice too: status 3 or 128 + n, one
+# Tests tests/fresh/run if no system can be made, and if it is interrupted, also twice: status 3 or 128 + n, one
 # message, nothing left. `unshare` is a stand-in, so no system is made.
 set -u
 run=$(dirname -- "$(readlink -f -- "$0")")/run
@@ -12,7 +12,7 @@ export TMPDIR=$folder/tmp PATH=$folder/bin:$PATH
 printf '#!/bin/sh\n' >"$folder/bin/mmdebstrap"
 chmod +x "$folder/bin/mmdebstrap"
 
-# stand_in TEXT: what `unshare` does; its last arguments are those of run's.
+# stand_in TEXT: defines what `unshare` does. Its last arguments are run's.
 stand_in() { printf '#!/bin/bash\n%s\n' "$1" >"$folder/bin/unshare" && chmod +x "$folder/bin/unshare"; }
 
 fail() {
@@ -38,7 +38,7 @@ stand_in 'exit 1'
 "$run" 12 -- true 2>"$folder/err"
 expect 3 $? 'may not mount'
 
-# Removing takes until it may go on.
+# Removing waits until it may continue.
 touch "$folder/may_go_on"
 printf '#!/bin/bash\n%s\n' "for word; do case \$word in */fresh-debian*) touch '$folder/removing' ;; esac; done
 until [ -e '$folder/may_go_on' ]; do sleep 0.01; done
@@ -51,7 +51,8 @@ touch "$work/file" "$work/../../started"
 
 await() { until [ -e "$folder/$1" ]; do sleep 0.01; done; }
 
-# start RELEASE...: run in a group of its own, in which an interrupt is not ignored, as $!; waits until a file is there.
+# start RELEASE...: starts run as $!, in its own process group, in which an interrupt is not ignored. Waits until a file
+# exists.
 start() {
   rm -f "$folder/started" "$folder/removing" "$folder/may_go_on"
   set -m
@@ -60,7 +61,7 @@ start() {
   await started
 }
 
-# interrupt SIGNAL: while files are removed.
+# interrupt SIGNAL: sends it while files are removed.
 interrupt() {
   await removing
   kill -s "$1" -- "-$!"

@@ -11,7 +11,7 @@
 #include "checkpoint/writer.hpp"
 #include "importer_fuzz.hpp"
 #include "io/digest.hpp"
-#include "training/train/replay.hpp"
+#include "training/check/replay.hpp"
 
 namespace {
 

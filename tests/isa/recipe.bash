@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# recipe.bash RECIPE [SET...]: two steps of a recipe's model under the instruction sets named (DEFAULT: what this processor has), or
-# every one that it has and that can be forced, for oneDNN and our own loops alike. No layer may run an implementation that
-# oneDNN calls a reference, by its own log, and the losses of all sets agree. In each set: float32 and bfloat16, on one
-# rank, and deterministic on two.
+# recipe.bash RECIPE [SET...]: runs two steps of a recipe's model under the named instruction sets (DEFAULT: the
+# processor's choice), or under every set that the processor has and that can be forced, for oneDNN and our own loops
+# alike. By oneDNN's log, no layer may run an implementation that it calls a reference. The losses of all sets must
+# agree. Each set runs float32 and bfloat16, on one rank, and deterministic on two.
 set -u
 recipe=$1
 sets=${*:2}
@@ -17,9 +17,9 @@ fail() {
   n_failed=$((n_failed + 1))
 }
 
-# Few samples and small images: a step takes moments. One recipe keeps its images' size, by which oneDNN chooses too, but
-# runs only on two ranks, with a sample for each. Shares by which losses may differ: what is lost in rounding is 2^-24 of
-# each product, 2^-9 of each value kept in bfloat16; the 50 layers of a network that has learned nothing multiply that.
+# Few samples and small images make steps short. One recipe keeps its images' size, on which oneDNN's choice also
+# depends, but runs only on two ranks, with one sample each. Losses may differ by these shares. Rounding loses 2^-24 of
+# each product and 2^-9 of each value in bfloat16; the 50 layers of an untrained network multiply that.
 ways=("--nproc 1" "--nproc 2 --deterministic")
 rate=0.1 share_f32=1e-5 share_bf16=0.01
 case $recipe in
@@ -37,7 +37,7 @@ case $recipe in
   *resnet50*) rate=1e-5 share_f32=0.003 share_bf16=0.1 ;;
 esac
 
-# train SET WORDS...: the loss of two steps in $loss, oneDNN's log and ours in $folder/out.
+# train SET WORDS...: sets $loss to the loss of two steps; $folder/out has the logs of oneDNN and Lockstep.
 train() {
   rm -rf run
   loss=
@@ -48,7 +48,7 @@ train() {
 }
 
 # The log's lines are onednn_verbose,exec,cpu,KIND,IMPLEMENTATION,PASS,... with a version and "primitive" before exec in
-# oneDNN 3. What is reordered once, before the first step, may be done in any way.
+# oneDNN 3. Reorders that happen once, before the first step, may use any implementation.
 executed() { sed -nE 's/^onednn_verbose,(.*,)?exec,cpu,([^,]*),([^,]*),([^,]*),.*/\2 \3 \4/p' out; }
 
 expect_no_reference() {
@@ -59,14 +59,14 @@ expect_no_reference() {
   [ -z "$found" ] || fail "$*: reference implementations (times executed, kind, implementation, pass)"$'\n'"$found"
 }
 
-# expect_near A B SHARE: two losses.
+# expect_near A B SHARE: compares two losses.
 expect_near() {
   awk -v a="$1" -v b="$2" -v share="$3" 'BEGIN { d = a - b; exit !(d <= share * b && -d <= share * b) }' </dev/null
 }
 
 widest_of_run() { sed -nE 's/.*"instruction_set": *"([a-z0-9]*)".*/\1/p' run/run.json; }
 
-# find_sets: in $sets those that this processor has, up to a limit from outside.
+# find_sets: sets $sets to those of this processor, up to a limit from outside.
 find_sets() {
   local limit=${ONEDNN_MAX_CPU_ISA:-DEFAULT}
   train "$limit" || exit 1

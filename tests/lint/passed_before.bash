@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Which tests in_own_folder runs again: those of which anything that they read has changed since they passed, those that failed, and those
-# that read sources.
+# Tests which tests in_own_folder runs again: those that read anything which has changed since they passed, those that
+# failed, and those that read sources.
 set -u
 tests=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")
 build=$(mktemp -d)
@@ -13,7 +13,7 @@ printf '#!/bin/sh\necho ran >>"%s/runs"\nexit ${CODE:-0}\n' "$build" >"$program"
 chmod +x "$program"
 cp "$program" "$build/bin/lockstep"
 
-# expect yes|no WHAT COMMAND...: whether it runs.
+# expect yes|no WHAT COMMAND...: expects that it runs, or not.
 expect() {
   local found=no expected=$1 what=$2
   shift 2
@@ -42,7 +42,7 @@ A_FOLDER=$build/driver expect yes "a folder in a variable" "$program" x
 A_FOLDER=$build/driver expect no "the same folder in a variable" "$program" x
 echo 2 >"$build/driver/lib"
 A_FOLDER=$build/driver expect yes "a file in it has changed" "$program" x
-# Sources count for tests of what is installed, which consists of them.
+# Sources count for tests of the installation, which consists of them.
 digest_with() {
   (. "$tests/support/passed_before" && LOCKSTEP_SOURCES=$1 inputs_of "${@:2}")
 }
@@ -52,7 +52,7 @@ for script in package/a.bash cli/a.bash; do
     { echo "FAILED: sources and $script" && exit 1; }
 done
 
-# Cases that were skipped are told again.
+# Skipped cases are reported again.
 printf '#!/bin/sh\necho ran >>"%s/runs"\nprintf "x.cpp:3: Skipped\\nno slope\\n\\n[  SKIPPED ] A.b (0 ms)\\n"\n' "$build" >"$program"
 for runs in yes no; do
   expect $runs "it skips cases" "$program" x

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# What `skipped` tells of a log of ctest's: each test that has skipped itself, cases of GoogleTest's, and which may not.
+# Tests what `skipped` prints about a log of ctest: each test that has skipped itself, skipped cases of GoogleTest, and
+# which may not.
 set -u
 unset LOCKSTEP_ON_CI  # which may be set for the whole check
 skipped=$(dirname -- "$0")/../support/skipped
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# log NAME LINE...: a test as ctest keeps it.
+# log NAME LINE...: writes a test into the log as ctest does.
 log() {
   printf '%s\n' "1/4 Testing: $1" "1/4 Test: $1" "Command: \"x\"" "Output:" "-----" "${@:2}" "<end of output>" "Test Passed."
 }
@@ -21,7 +22,7 @@ log() {
 printf '%s\n' '# comment' 'anywhere | gpu[.].* | ^no GPU' 'for users | cli[.]files | is missing$' 'anywhere  | unit[.]cases | ^no slope' \
   >"$folder/list"
 
-# expect STATUS FILE: what is printed, and the exit status.
+# expect STATUS FILE: expects that exit status, and the output in FILE.
 expect() {
   "$skipped" "$folder/log" "$folder/list" >"$folder/out"
   local status=$?
@@ -58,7 +59,7 @@ expect 1 <<END
 FAILED: the log names no test
 END
 
-# Each reason that a test gives is on the list, for whichever test it is.
+# The list has each reason that a test prints, for any test.
 tests=$(dirname -- "$0")/..
 {
   grep -rhoE 'GTEST_SKIP\(\) << "[^"]+"' "$tests" --include=*.cpp | sed -E 's/.*<< "(.*)"/\1/'

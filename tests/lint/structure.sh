@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The structure of the sources: folders include only those above them in check_layers(), heavy headers, backends and the
-# collectives of MPI stay in the folders that own them, no file grows beyond one concept, and tests
-# are registered in one way. usage: structure.sh <repository>
+# Checks the structure of the sources. Folders include only those above them in check_layers(). Heavy headers, backends
+# and the collectives of MPI stay in the folders that own them. No file grows beyond one concept, and tests are
+# registered in one way. usage: structure.sh <repository>
 set -euo pipefail
 cd "$1"
 
@@ -39,7 +39,7 @@ check_layers() {
   local file
   check_order src '' core runtime site comm io data nn optim parallel checkpoint metrics report
   check_order src/data data/ format image augment read load write importers synth
-  [[ ! -d training ]] || check_order training training/ recipe run train
+  [[ ! -d training ]] || check_order training training/ recipe run train check
   while IFS= read -r file; do
     complain "$file" "src/ must not include programs or tests"
   done < <(grep -rlE '#include "(reduce_all|training|tests|support)/' src || true)
@@ -64,7 +64,7 @@ check_tests() {
   done < <(grep -rlE '^ *add_test\(' --include=CMakeLists.txt --include='*.cmake' tests share/cmake | grep -vE '/LockstepTest\.cmake$|^tests/package/consumer/')
 }
 
-# What is kept at the top is listed here, so that what a test or a user leaves there does not slip into a commit.
+# Lists what belongs at the top, so that files which a test or a user leaves there do not slip into a commit.
 check_top() {
   local name
   while IFS= read -r name; do
@@ -87,14 +87,18 @@ forbid 'MPI_I?(Allreduce|Reduce_scatter|Allgather)|nccl(AllReduce|ReduceScatter|
 forbid 'PMPI?_I?(Allreduce|Reduce_scatter|Allgather)|MPI_I?(Allreduce|Reduce_scatter|Allgather)v?\(' \
   '^src/comm/algorithms/mpi_native\.cpp' "MPI's own collectives are called by algorithm mpi only"
 forbid '#include "nn/' '^(src/(nn|checkpoint)|training)/' 'only the trainer knows networks, and what keeps their weights'
-forbid '#include "training/train/' '^training/(train|doctor/(job|needs)|main|command)' 'training/train is the loop, known to its commands alone'
+forbid '#include "training/train/' '^training/(train|check|doctor/(job|needs))' 'training/train is the loop, known to its commands alone'
+forbid '#include "training/check/' '^training/(check/|train\.)' 'training/check belongs to lockstep train'
 forbid '#include "training/ckpt/' '^training/(ckpt|main|command)' 'training/ckpt is of its own command'
 forbid '#include "training/doctor/' '^training/(doctor|main|command)' 'training/doctor is of its own command'
 forbid '#include "training/lint/' '^training/(lint|main|command)' 'training/lint is of its own command'
 forbid '#include "training/shard/' '^training/(shard|main|command)' 'training/shard is of its own command'
 forbid '#include "nn/host/' '^src/nn/host/' 'a backend is known to itself alone'
 forbid 'dynamic_cast|#include "nn/host/|\bhost::' '^(src|reduce_all)/' 'training knows no backend and casts to none'
+forbid 'is_host_the_device|\bis_host\(\)|\bis_on_(device|gpus?|host)\b' '^(src|reduce_all|training/(doctor/|train/open_device\.cpp))' \
+  'training asks for the traits of its device (runtime/device_traits.hpp), not for its kind'
 forbid 'compat' '^(src|reduce_all|training/(run|CMakeLists|recipe/words))' "the tutorials' lines belong in training/run"
+forbid '\b(recipe_?|r_)\.[a-z_0-9]+ *[!=]= *"' '^$' "a recipe's values are compared as values, not as words"
 names=$(grep -oE '(\.name = |on_devices\(|nccl_row\()"[a-z_]+"' src/comm/registry.cpp | cut -d'"' -f2 | paste -sd'|')
 forbid "\"($names)\"" '^src/comm/registry\.cpp' "an algorithm's name is written in src/comm/registry.cpp"
 

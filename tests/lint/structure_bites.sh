@@ -9,14 +9,14 @@ cp -r src reduce_all training "$copy"
 mkdir -p "$copy/share/cmake" "$copy/tests"
 cp tests/CMakeLists.txt "$copy/tests"
 
-# plant <file> <line> <words expected in the report>: all together, and one report tells of all.
+# plant <file> <line> <words expected in the report>: plants all together; one report names them all.
 planted=()
 plant() {
   printf '%s\n' "$2" >>"$copy/$1"
   planted+=("$1|$2|$3")
 }
 
-# expect_report: of all that is planted, each with its file.
+# expect_report: expects a report of each planted violation, with its file.
 expect_report() {
   local report file line words
   ! report=$("$lint/structure.sh" "$copy") || { echo "nothing was noticed"; exit 1; }
@@ -30,9 +30,12 @@ expect_report() {
 plant src/core/units.cpp '#include "runtime/session.hpp"' 'must not include runtime/'
 plant src/data/format/spec.cpp '#include "data/load/loader.hpp"' 'must not include data/load/'
 plant training/recipe/keys.cpp '#include "training/run/run.hpp"' 'must not include training/run/'
+plant training/train/setup.cpp '#include "training/check/replay.hpp"' 'must not include training/check/'
+plant training/run/run.cpp 'if (recipe.loss == "mse") return;' 'compared as values'
 plant training/shard/verbs.cpp '#include "training/train/trainer.hpp"' 'known to its commands'
 plant src/parallel/slots.cpp '#include "nn/network.hpp"' 'only the trainer knows networks'
 plant training/train/learner.cpp 'nn::host::HostExecutor* host;' 'knows no backend'
+plant training/train/learner.cpp 'if (runtime::is_host_the_device()) return;' 'asks for the traits'
 plant training/train/learner.cpp 'const bool compat = true;' "tutorials' lines"
 plant src/core/units.cpp '#include <mpi.h>' '<mpi.h> belongs'
 plant src/comm/schedule.cpp '#include "reduce_all/result.hpp"' 'must not include programs'
@@ -45,7 +48,7 @@ plant src/core/units.cpp "$(yes '// line' | head -400)" 'more than 400'
 plant training/main.cpp "// $(printf 'word %.0s' {1..24})" 'beyond column 120'
 plant tests/CMakeLists.txt 'add_test(NAME alone COMMAND true)' 'registered by lockstep_add_test'
 expect_report
-if git -C "$copy" init --quiet 2>/dev/null; then # only what git keeps is judged
+if git -C "$copy" init --quiet 2>/dev/null; then # only files that git keeps are checked
   planted=()
   plant before 'MANPATH=' 'belongs at the top'
   git -C "$copy" add before

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A file compiles, and with -DMISTAKE is refused in the words after "// refused: " in its first line (a regex).
-# usage: check.sh <compiler> <include folder> <file>
+# Checks that a file compiles, and that -DMISTAKE is refused with the words after "// refused: " in its first line (a
+# regex). usage: check.sh <compiler> <include folder> <file>
 set -euo pipefail
 compile=("$1" -std=c++20 -fsyntax-only -I "$2")
 words=$(sed -n '1s|^// refused: ||p' "$3")

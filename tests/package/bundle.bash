@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# bundle.bash BUILD SOURCE: the bundle for GPU nodes, moved, in a root folder with bash and small tools but none of the libraries it
-# was built with: its programs run on the host, run-gpu-checks says that there is no GPU; with programs that play one in place of
-# those that need it, it keeps results, goes on with what is left, and leaves what would not fit.
+# bundle.bash BUILD SOURCE: the bundle for GPU nodes after a move, in a root folder with bash and small tools, but
+# without the libraries of the build. Its programs run on the host, and run-gpu-checks says that there is no GPU. With
+# programs that play a GPU, it keeps results, continues with the remaining steps, and leaves out those that would not
+# fit.
 build=$1 source=$2 here=$(dirname "$(readlink -f "$0")")
 
-# Mounts are made in a child's name space alone and are gone with it: what removes the folder afterwards meets none.
+# Mounts are made in a child's namespace and disappear with it, so removing the folder afterwards meets none.
 if [ $# -eq 2 ]; then
   outside=$(mktemp -d)
   trap 'rm -rf "$outside"' EXIT
@@ -30,7 +31,7 @@ expect_err 'exists already'
 run "$source/share/bundle/make" "$folder" "$folder/other"
 expect_rc 2
 
-# A root folder: what the scripts call, the C library, and nothing else.
+# A root folder with the programs that the scripts call, the C library, and nothing else.
 root=$folder/root
 mkdir -p "$root"/{bin,dev/shm,etc,proc,sys,tmp,cuda}
 for tool in awk bash cat chmod cp cut date dirname env getconf grep head ldconfig ls mkdir mv paste readlink rm sed sleep sort tail \
@@ -59,7 +60,7 @@ mount --rbind -o ro /sys "$root/sys" || fail "cannot mount /sys"
 mount -t tmpfs none "$root/dev/shm" || fail "cannot mount /dev/shm"
 mv "$folder/made" "$root/moved here"
 
-# Of CUDA's libraries copies of those it names, as a node has them.
+# Copies of the CUDA libraries that the bundle names, as a node has them.
 while read -r name; do
   library=$(ldd "$build"/bin/{gpu_tests,lockstep,reduce_all} | sed -n "s/^\t$name => \([^ ]*\).*/\1/p" | head -n 1)
   [ -e "$library" ] || fail "$name, which the bundle needs, is not here"
@@ -67,7 +68,7 @@ while read -r name; do
 done <"$root/moved here/share/bundle/needs"
 folders=/cuda
 
-# in_root COMMAND...: there, with no variables of this system's.
+# in_root COMMAND...: runs it there, without this system's variables.
 in_root() {
   # shellcheck disable=SC2016  # for the shell in there
   run "$(PATH=$PATH:/sbin:/usr/sbin command -v chroot)" "$root" /bin/env -i PATH=/bin HOME=/tmp TMPDIR=/tmp OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
@@ -118,7 +119,7 @@ expect_err "has only /other/${name%.so.*}.so.7"
 expect_err '^fix: '
 folders=$kept
 
-# With a GPU that is played: one step passes, one fails, what takes longer than is left is left.
+# With a played GPU: one step passes, one fails, and a step that needs more than the remaining time is left out.
 cat >"$root/moved here/libexec/gpu_facts" <<'EOF'
 #!/bin/bash
 echo "a played GPU, asked for $1"
@@ -153,7 +154,7 @@ in_root "$bundle/run-gpu-checks" memcheck
 expect_rc 0
 grep -qP '^memcheck\tskipped\t\d+\tthere is no compute-sanitizer$' "$results/results.tsv" || fail "no line of memcheck"
 
-# What goes on from call to call, here the comparison with PyTorch, has no line before its end.
+# A step that continues from call to call, here the comparison with PyTorch, has no line before its end.
 cat >"$root/bin/python3" <<'EOF'
 #!/bin/bash
 [ "$1" = -c ] && exit 1

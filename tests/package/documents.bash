@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# documents.bash BUILD SOURCE: every command that README.md, INSTALL and share/doc show is run as it stands there, in a folder that
-# looks like a checkout with its build; the programs in it are told to be quick. What changes the machine, or what another test runs,
-# is listed below with the name of that test. One listed that no page shows any more is a failure, too.
+# documents.bash BUILD SOURCE: runs every command of README.md, INSTALL and share/doc as it stands there, in a folder
+# that looks like a checkout with its build. Its programs are told to be quick. Commands that change the machine, or
+# that another test runs, are listed below with the name of that test. A listed command that no page shows any more is a
+# failure, too.
 . "$(dirname "$0")/../cli/lib.bash"
 build=$1 source=$2
 
-# Beginnings of commands | who runs them: a test, or .ci/run (bare systems, other builds). "nobody" is what cannot be had here.
+# Beginnings of commands | who runs them: a test, or .ci/run (bare systems, other builds). "nobody": what they need
+# cannot be had here.
 elsewhere='
 ./bootstrap | .ci/run
 apt-get install | .ci/run
@@ -36,7 +38,8 @@ cmake -S fmt | nobody: sources of other projects
 spack | nobody: there is no Spack
 '
 
-# commands FILE: those it shows: indented lines that begin with a command's name, without what explains them, continued lines joined.
+# commands FILE: prints the commands that it shows: indented lines that begin with a command's name, without
+# explanations, with continued lines joined.
 commands() {
   sed -nE -e ':join' -e '/\\$/{N;s/ *\\\n +/ /;b join' -e '}' \
     -e '/^    (batch\/check|\$LOCKSTEP_ROOT\/[a-z_\/]*|(\.\/|build\/bin\/|share\/cmake\/)?(bootstrap|for [a-z]+ in|reduce_all|lockstep|mpirun|srun|salloc|cmake|ctest|cpack|module|spack|apt-get|export|build-kokkos))( |$)/{s/^    //;s/ {2,}#.*//;p' -e '}' "$1"
@@ -47,7 +50,7 @@ runs_elsewhere() {
   return 1
 }
 
-# The folder: programs that take a moment, and the data that commands speak of.
+# The folder: quick programs, and the data that commands name.
 cd "$folder" || exit 1
 mkdir -p checkout/build/bin checkout/bin
 cd checkout || exit 1
@@ -88,7 +91,7 @@ for page in README.md INSTALL "${pages[@]}"; do
   done < <(commands "$source/$page")
 done
 
-# In another folder: ctest takes away the log of the one that runs this test.
+# In another folder: ctest would remove the log of the ctest that runs this test.
 echo "subdirs(\"$build\")" >CTestTestfile.cmake
 run ctest --show-only
 expect_rc 0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# easybuild.bash BUILD SOURCE: EasyBuild's own checks of its recipe: style, and that all it depends on is known. EasyBuild comes from
-# PyPI, once for a build folder; where it or Lmod cannot be had: 77.
+# easybuild.bash BUILD SOURCE: runs EasyBuild's own checks of its recipe: style, and that all its dependencies are
+# known. EasyBuild comes from PyPI, once for a build folder. Exits with 77 if it or Lmod is not available.
 . "$(dirname "$0")/../cli/lib.bash"
 build=$1 recipes=$2/share/easybuild
 python=$build/deps/easybuild

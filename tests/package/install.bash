@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# install.bash BUILD VERSION: what `cmake --install` and cpack make of that build folder: a prefix that can be moved, whose
-# programs run, that find_package finds, and packages of it. A prefix that cannot be written to is left alone, and named.
+# install.bash BUILD VERSION: `cmake --install` and cpack of that build folder make a prefix that can be moved, whose
+# programs run and which find_package finds, and packages. A prefix that is not writable is left alone, and named.
 . "$(dirname "$0")/../cli/lib.bash"
 build=$1 version=$2 here=$(dirname "$(readlink -f "$0")")
 
@@ -31,7 +31,7 @@ for program in "$prefix"/bin/*; do
   ! readelf -d "$program" | grep -E 'R(UN)?PATH' | grep -qF "$build/" || fail "looks for libraries in the build folder"
   readelf -d "$program" | grep -E 'R(UN)?PATH' | grep -qF "\$ORIGIN/../lib" || fail "does not look for libraries beside it"
 done
-# Each command has its page, and no page names one that is not there.
+# Each command has its page, and no page names a command that does not exist.
 pages=$prefix/share/man/man1
 for command in $("$prefix/bin/lockstep" --help | sed -n '/^Commands$/,/^$/s/^  \([a-z]*\)  .*/\1/p'); do
   [ -s "$pages/lockstep-$command.1" ] || fail "no manual page of lockstep $command"
@@ -40,7 +40,7 @@ for page in $(sed -n 's/^\.BR \(.*\) (1)$/\1/p' "$pages"/*.1 | tr -d '\\' | sort
   [ -s "$pages/$page.1" ] || fail "pages name $page, which is not there"
 done
 [ "$(grep -c '^\.BR ' "$pages/lockstep-doctor.1")" -ge 5 ] || fail "the page of lockstep doctor names no others"
-# Links of pages hold there, but for those of CONTRIBUTING.md into the sources.
+# Links of pages work there, except those of CONTRIBUTING.md into the sources.
 while read -r page; do
   while read -r link; do
     [ -e "${page%/*}/$link" ] || fail "$page links to $link, which is not there"
@@ -54,7 +54,7 @@ expect_rc 0
 run "$prefix/bin/lockstep" train toy --max-steps 3 --nproc 2 --run-dir "$folder/r"
 expect_rc 0
 
-# What completion of a shell offers is what the programs say.
+# A shell's completion offers what the programs' help has.
 complete_words() { PATH=$prefix/bin:$PATH bash -c '. "$1"; COMP_WORDS=("${@:2}") COMP_CWORD=$(($# - 2)); _lockstep; echo "${COMPREPLY[*]}"' \
   bash "$prefix/share/bash-completion/completions/lockstep" "$@"; }
 [ "$(complete_words lockstep tr)" = train ] || fail "completes to '$(complete_words lockstep tr)'"
@@ -67,7 +67,7 @@ complete_words() { PATH=$prefix/bin:$PATH bash -c '. "$1"; COMP_WORDS=("${@:2}")
 [ "$(complete_words lockstep doctor --recipe mnist)" = mnist_cnn ] || fail "completes to '$(complete_words lockstep doctor --recipe mnist)'"
 [ "$(complete_words reduce_all --algorithm ring,rab)" = ring,rabenseifner ] || fail "completes to '$(complete_words reduce_all --algorithm ring,rab)'"
 
-# A project of somebody else, with nothing of this one's source or build folder.
+# Another project, with nothing of this source or build folder.
 run cmake -S "$here/consumer" -B "$folder/consumer" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release
 expect_rc 0
 run cmake --build "$folder/consumer"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# installed_tests.bash BUILD: the tests that are installed, on two ranks of this machine and by a launcher; one that must fail does.
+# installed_tests.bash BUILD: the installed tests, on two ranks of this machine and under a launcher. A test that must
+# fail does.
 . "$(dirname "$0")/../cli/lib.bash"
 run cmake --install "$1" --prefix "$folder/prefix"
 expect_rc 0
@@ -12,7 +13,7 @@ expect_out '100% tests passed, 0 tests failed out of 4'
 compgen -G 'lockstep-tests-*/tests.xml' >/dev/null || fail "no report for continuous integration"
 compgen -G "lockstep-tests-*/run/status.json" >/dev/null || fail "results are not in that folder"
 
-# Plain ctest finds them too; only its own log is then in the installation.
+# Plain ctest finds them, too; then only its own log is in the installation.
 plain=$folder/prefix/share/lockstep/tests
 run ctest --test-dir "$plain" --show-only
 expect_out '^Total Tests: 5$'
@@ -23,7 +24,7 @@ expect_out '100% tests passed, 0 tests failed out of 1'
 compgen -G "lockstep-tests-*/run/status.json" >/dev/null || fail "results are not in the working folder"
 [ "$(ls "$plain")" = "$(printf 'CTestTestfile.cmake\nTesting\nrun')" ] || fail "the installation has new files"
 
-# By a launcher, whose ranks are counted.
+# Under a launcher, whose ranks are counted.
 export LOCKSTEP_LAUNCHER="$MPIEXEC $MPIEXEC_NUMPROC_FLAG 2 ${MPIEXEC_PREFLAGS:-}"
 run "$tests"
 expect_rc 2
@@ -36,7 +37,7 @@ expect_rc 1
 expect_out 'the job has 2 ranks'
 unset LOCKSTEP_LAUNCHER
 
-# Folders are named by the second, here by a clock that stands still.
+# Folders are named by the second; here a clock stands still.
 mkdir "$folder/bin"
 printf '#!/bin/sh\necho 2026-01-02-030405\n' >"$folder/bin/date"
 chmod +x "$folder/bin/date"
@@ -46,13 +47,13 @@ for _ in 1 2 3; do
 done
 [ "$(ls -d lockstep-tests-2026-01-02-*)" = "$(printf 'lockstep-tests-2026-01-02-030405%s\n' '' -2 -3)" ] || fail "folders: $(ls)"
 
-# What was measured before is measured again.
+# Another run measures again.
 echo '{"meta": {"arguments": ["-b", "8", "-e", "1K", "--json", "b.json", "--csv=b.csv", "--algorithm", "ring", "--expect-ranks", "2"]}}' >b.json
 LOCKSTEP_BASELINE=b.json run ctest --test-dir "$plain" --show-only=human -V -R before
 grep -qF "\"-b\" \"8\" \"-e\" \"1K\" \"--algorithm\" \"ring\" \"--baseline\" \"$PWD/b.json\" \"--junit\"" "$folder/out" || fail "other sizes"
 LOCKSTEP_BASELINE=none.json run ctest --test-dir "$plain" --show-only
 [ "$rc" -ne 0 ] || fail "a baseline that is not there will do"
-expect_err "none.json' is" # where lines break is up to CMake
+expect_err "none.json' is" # CMake may break lines anywhere
 run "$tests" -R 'no such test'
 expect_rc 1
 cd /proc && run "$tests" 

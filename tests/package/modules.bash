@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# modules.bash lmod|environment-modules BUILD SOURCE VERSION: the modulefiles of an installed prefix in the real thing: what loading
-# brings, and that unload and purge leave the environment as it was. Without that module system: 77.
+# modules.bash lmod|environment-modules BUILD SOURCE VERSION: the modulefiles of an installed prefix in the real module
+# system: what loading sets, and that unload and purge restore the environment. Exits with 77 without that module
+# system.
 . "$(dirname "$0")/../cli/lib.bash"
 system=$1 build=$2 source=$3 version=$4
 cd "$folder" || exit 1 # scripts below keep states of the environment in files
 
-# Debian has one module system or the other installed; Environment Modules is unpacked beside Lmod.
+# Debian installs only one of the two module systems; Environment Modules is unpacked beside Lmod.
 case $system in
   lmod)
     init=/usr/share/lmod/lmod/init/bash
@@ -24,7 +25,7 @@ case $system in
     ;;
 esac
 
-# in_modules SCRIPT: in a shell that knows modules, and of this test's folders of modulefiles.
+# in_modules SCRIPT: runs it in a shell with modules, and with this test's folders of modulefiles.
 mkdir -p "$folder/site/openmpi" "$folder/site/mpich" "$folder/site/helper"
 in_modules() {
   run env -i HOME="$folder" PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin bash -c ". $init; module use '$folder/site' '$folder/moved/share/lockstep/modulefiles'
@@ -49,7 +50,7 @@ for leave in 'unload lockstep' purge; do
 done
 in_modules 'module help lockstep; module whatis lockstep; module avail lockstep'
 expect_rc 0
-cat "$folder/err" >>"$folder/out" # some tell it there
+cat "$folder/err" >>"$folder/out" # some print it there
 expect_out 'which node is not'
 expect_out "lockstep/$version"
 expect_out 'Description: MPI-native HPC benchmark'
@@ -59,7 +60,7 @@ if [ "$system" = lmod ]; then
   expect_out sound
 fi
 if type man >/dev/null 2>&1; then
-  for manpath in '' /usr/share/man; do # where it is set, the system's pages stay
+  for manpath in '' /usr/share/man; do # if it is set, the system's pages stay
     in_modules "${manpath:+export MANPATH=$manpath; }module load lockstep; man -w reduce_all; man -w bash || man -w mpirun || man -w ls"
     expect_out "^$prefix/share/man/man1/reduce_all.1"
   done
@@ -72,14 +73,14 @@ in_modules "module load lockstep/$version && module load lockstep/0.0.9; echo \"
 ! grep -qE '0\.0\.9.*/?lockstep.*[0-9]|lockstep/[^ ]*lockstep/' "$folder/out" || fail "both are loaded"
 rm "$modulefiles"/0.0.9*
 
-# A modulefile away from its installation says so, and nothing is loaded.
+# A modulefile away from its installation reports that, and nothing is loaded.
 mkdir -p "$folder/site/share/lockstep/modulefiles"
 cp -r "$modulefiles" "$folder/site/share/lockstep/modulefiles/stray"
 in_modules "module use '$folder/site/share/lockstep/modulefiles'; module load stray/$version; echo \"root=\${LOCKSTEP_ROOT-}\""
 expect_err 'no installation around'
 expect_out '^root=$'
 
-# One that is a link to it in the site's own tree works as it does.
+# A link to it in the site's own tree works in the same way.
 mkdir -p "$folder/linked/lockstep"
 for file in "$modulefiles"/*; do ln -s "$file" "$folder/linked/lockstep"; done
 in_modules "module unuse '$folder/moved/share/lockstep/modulefiles'; module use '$folder/linked'; state >before; module load lockstep
@@ -87,7 +88,7 @@ in_modules "module unuse '$folder/moved/share/lockstep/modulefiles'; module use 
 expect_out "^root=$prefix\$"
 expect_out '^as it was'
 
-# What a site says it needs comes and goes with it; an MPI of the other family is refused.
+# Modules that a site needs are loaded and unloaded with it. An MPI of the other family is refused.
 run cmake -S "$source" -B "$folder/configured" -DLOCKSTEP_BUILD_TRAINING=OFF -DLOCKSTEP_BUILD_TESTING=OFF -DLOCKSTEP_MODULE_DEPENDENCIES=helper
 expect_rc 0
 grep -rq 'make_page -o [^ ]* [^ ]* reduce_all reduce_all ' "$folder/configured" || fail "reduce_all alone refers to pages of others"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# reframe.bash BUILD: the ReFrame checks of an installation, by ReFrame itself; and they fail where the machine is slower than it should be.
-# ReFrame comes from PyPI, once for a build folder; where it cannot be had: 77.
+# reframe.bash BUILD: ReFrame runs its checks of an installation, which fail if the machine is slower than it should be.
+# ReFrame comes from PyPI, once for a build folder. Exits with 77 if it is not available.
 . "$(dirname "$0")/../cli/lib.bash"
 build=$1 here=$(dirname "$(readlink -f "$0")")
 python=$build/deps/reframe
@@ -24,7 +24,7 @@ reframe -n ReduceAll -S ReduceAll.least_busbw=100000
 expect_rc 1
 expect_out 'failed to meet reference.*busbw'
 
-# Against launches before: as fast as they were, within a tolerance for a busy machine, and slower than ones that never were.
+# Compared with earlier launches: as fast, within a tolerance for a busy machine, and slower than made-up fast ones.
 run "$folder/prefix/bin/reduce_all" --nproc 2 -b 1K -e 4K --algorithm ring --json "$folder/before.json"
 expect_rc 0
 reframe -n AsFastAsBefore -S AsFastAsBefore.baselines="$folder/before.json" -S AsFastAsBefore.tolerance=900 -S cores_per_rank=1

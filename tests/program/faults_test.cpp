@@ -10,6 +10,7 @@
 #include "core/clock.hpp"
 #include "support/lockstep_program.hpp"
 #include "support/text.hpp"
+#include "unit/io/temporary_folder.hpp"
 
 namespace lockstep::training {
 namespace {
@@ -62,6 +63,16 @@ TEST_F(Faults, ACheckpointThatIsLostIsTold) {
   EXPECT_EQ(ran.err.find("error: "), ran.err.rfind("error: ")) << ran.err;
   EXPECT_EQ(n_in("r/checkpoints"), 0U);
   EXPECT_GT(fs::file_size("r/weights.h5"), 0U);
+}
+
+// More space would not help.
+TEST_F(Faults, ALimitOfFileSizesIsToldByItsName) {
+  const std::string limit = "fix: raise the limit of file sizes of a process: ulimit -f unlimited";
+  const io::FullDisk disk{1'000'000};
+  expect_told(lockstep_on(words_of(digits + "--run-dir weights")), 3,
+              {"cannot save weights to 'weights/weights.h5': ", "File too large", limit});
+  expect_told(lockstep_on(words_of(digits + "--save-every '64 samples' --run-dir r")), 3,
+              {"cannot write a checkpoint: ", "File too large", limit + "; --resume continues"});
 }
 
 /// The real time; acts once, when the run in `r` has recorded its first checkpoint. The single rank itself looks at the

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <random>
+#include <set>
 
 #include "core/flags.hpp"
 #include "optim/optimizer_spec.hpp"
@@ -156,6 +157,21 @@ const std::vector<DrawnKey>& drawn_keys() {
       {"threads", {}, "1: ranks are threads"},
   };
   return keys;
+}
+
+std::vector<std::string> complaints_about(const std::vector<DrawnKey>& keys) {
+  std::vector<std::string> complaints;
+  std::set<std::string> drawn;
+  for (const DrawnKey& key : keys) {
+    if (!drawn.insert(key.key).second) complaints.push_back(key.key + " is there twice");
+    if (key.values.empty() == key.stays_because.empty())
+      complaints.push_back(key.key + " has neither values nor a reason, or has both");
+  }
+  for (const training::Key& key : training::all_keys())
+    if (drawn.erase(std::string{key.name}) == 0)
+      complaints.push_back(std::string{key.name} + " is a key that no test of resuming draws");
+  for (const std::string& unknown : drawn) complaints.push_back(unknown + " is no key");
+  return complaints;
 }
 
 DrawnRecipe draw_recipe(std::uint64_t seed, const std::string& folder, DrawFor device) {

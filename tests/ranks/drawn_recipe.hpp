@@ -21,6 +21,9 @@ struct DrawnKey {
 
 [[nodiscard]] const std::vector<DrawnKey>& drawn_keys();
 
+/// Returns what is wrong with a table: a key of the recipe that is missing, and the like; nothing if it is complete.
+[[nodiscard]] std::vector<std::string> complaints_about(const std::vector<DrawnKey>& keys);
+
 /// A drawn recipe as arguments of `lockstep train`.
 struct DrawnRecipe {
   std::vector<std::string> arguments{};

@@ -72,9 +72,7 @@ std::vector<float> after_long_step(const runtime::Communicator& world, const Rec
   learner.initialize("");
   const Samples samples{recipe};
   const std::uint64_t begin = n_samples * rank / n_ranks, end = n_samples * (rank + 1) / n_ranks;
-  const core::StepNumbers numbers{.learning_rate = 0x1p20, .epoch = 3};
-  learner.compute_gradients(samples.batch().part(begin, end - begin), numbers);
-  learner.update(numbers);
+  learner.step(samples.batch().part(begin, end - begin), {.learning_rate = 0x1p20, .epoch = 3});
   const auto parameters = learner.synchronizer().parameters();
   std::vector<float> copy(parameters.begin(), parameters.end());
   world.barrier();  // no rank frees what others still read
@@ -84,7 +82,7 @@ std::vector<float> after_long_step(const runtime::Communicator& world, const Rec
 Recipe recipe_of(const std::string& model) {
   Recipe recipe;
   recipe.model = model;
-  recipe.loss = model == "movielens" ? "mse" : "cross_entropy";
+  recipe.loss = model == "movielens" ? nn::Loss::mse : nn::Loss::cross_entropy;
   recipe.batch = n_samples;
   return recipe;
 }

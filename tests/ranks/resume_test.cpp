@@ -13,7 +13,6 @@
 #include "support/lockstep_program.hpp"
 #include "support/sanitized.hpp"
 #include "support/set_clock.hpp"
-#include "training/recipe/keys.hpp"
 #include "unit/io/temporary_folder.hpp"
 
 namespace lockstep::support {
@@ -39,15 +38,26 @@ std::set<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-TEST(DrawnRecipe, EveryKeyIsInTheTable) {
-  std::set<std::string> drawn;
-  for (const DrawnKey& key : drawn_keys()) {
-    EXPECT_TRUE(drawn.insert(key.key).second) << key.key << " is there twice";
-    EXPECT_NE(key.values.empty(), key.stays_because.empty()) << key.key << " is drawn from values, or has a reason";
+using Complaints = std::vector<std::string>;
+
+TEST(DrawnRecipe, EveryKeyIsInTheTable) { EXPECT_EQ(complaints_about(drawn_keys()), Complaints{}); }
+
+// So that the test above can fail.
+TEST(DrawnRecipe, AKeyThatIsTakenOutOfTheTableIsMissed) {
+  for (std::size_t i = 0; i < drawn_keys().size(); ++i) {
+    std::vector<DrawnKey> keys = drawn_keys();
+    const std::string key = keys[i].key;
+    keys.erase(keys.begin() + static_cast<std::ptrdiff_t>(i));
+    EXPECT_EQ(complaints_about(keys), Complaints{key + " is a key that no test of resuming draws"});
+    keys.push_back({key, {}});
+    EXPECT_EQ(complaints_about(keys), Complaints{key + " has neither values nor a reason, or has both"});
+    keys.back() = {key, {"1"}, "a reason"};
+    EXPECT_EQ(complaints_about(keys), Complaints{key + " has neither values nor a reason, or has both"});
   }
-  for (const training::Key& key : training::all_keys())
-    EXPECT_TRUE(drawn.erase(std::string{key.name})) << key.name << " is a key that no test of resuming draws";
-  EXPECT_TRUE(drawn.empty()) << *drawn.begin() << " is no key";
+  std::vector<DrawnKey> keys = drawn_keys();
+  keys.push_back(keys.front());
+  keys.push_back({"momentun", {"0"}});
+  EXPECT_EQ(complaints_about(keys), (Complaints{"name is there twice", "momentun is no key"}));
 }
 
 const std::vector<std::string> digits =

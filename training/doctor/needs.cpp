@@ -97,7 +97,7 @@ Need need_of(const Job& job) {
   data::LoaderOptions options = loader_options(recipe, false, job.n_ranks());
   options.augment.dtype = takes_ids ? core::DType::int64 : core::DType::float32;
   std::optional<runtime::UseDevice> use;
-  if (recipe.is_on_device) use.emplace(runtime::DeviceChoice{.number = 0});
+  if (recipe.device.has_own_memory) use.emplace(runtime::DeviceChoice{.number = 0});
   const std::unique_ptr<nn::Device> device = use ? nn::open_accelerated_device(1) : nn::open_device(1);
   const data::Augment augment{info.spec, options.augment};
   info.input = augment.output().shape;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "training/recipe/keys.hpp"
+#include "training/recipe/specs.hpp"
 #include "training/recipe/words.hpp"
 
 namespace lockstep::training {
@@ -78,10 +79,10 @@ void Check::groups() const {
 
 void Check::loss() const {
   const ModelWord& model = core::find_named(models, r_.model, "model", "");
-  const bool is_of_classes = model.loss == "cross_entropy";
-  if (r_.loss == model.loss || (is_of_classes && r_.loss == "nll")) return;
+  const bool is_of_classes = model.loss == nn::Loss::cross_entropy;
+  if (r_.loss == model.loss || (is_of_classes && r_.loss == nn::Loss::nll)) return;
   // The softmax of a single output is 1: the tutorial's toy has a cross entropy of 0 and learns nothing.
-  fail(fmt::format("the loss {} does not fit the model {}", r_.loss, r_.model), "loss",
+  fail(fmt::format("the loss {} does not fit the model {}", word_of(r_.loss), r_.model), "loss",
        is_of_classes ? "cross_entropy or nll, because its outputs are classes" : "mse, because its outputs are numbers",
        "leave loss out");
 }
@@ -95,15 +96,14 @@ void Check::optimizer() const {
 void Check::schedule() const {
   if (r_.min_lr > r_.lr)
     fail(fmt::format("the learning rate would end at {}, but begins at {}", r_.min_lr, r_.lr), "min-lr", "at most lr");
-  if (r_.schedule == "multistep" && r_.milestones.empty())
+  if (r_.schedule == optim::ScheduleKind::multistep && r_.milestones.empty())
     fail("no milestones", "schedule", "milestones for schedule multistep, such as [30, 60, 80]");
   const auto is_out_of_order = [](const Length& a, const Length& b) { return a.unit != b.unit || a.value >= b.value; };
   if (std::adjacent_find(r_.milestones.begin(), r_.milestones.end(), is_out_of_order) != r_.milestones.end())
     fail("milestones that do not ascend", "milestones", "one after the other, all in epochs or all in samples");
   const bool is_in_epochs = r_.warmup.unit == Length::Unit::epochs;
   const std::uint64_t whole = is_in_epochs ? r_.epochs : r_.samples;
-  const bool has_end = r_.schedule == "cosine" || r_.schedule == "polynomial";
-  if (has_end && whole > 0 && r_.warmup.value >= static_cast<double>(whole))
+  if (has_end(r_.schedule) && whole > 0 && r_.warmup.value >= static_cast<double>(whole))
     fail("the warm-up leaves no time for the schedule", "warmup",
          fmt::format("less than {} {}", whole, is_in_epochs ? "epochs" : "samples"), "--warmup 0");
 }

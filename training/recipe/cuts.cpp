@@ -42,7 +42,7 @@ std::optional<std::uint64_t> find_ranks_of_group(const Recipe& recipe, std::uint
 }  // namespace
 
 void check_ranks(const Recipe& recipe, int n_ranks) {
-  if (recipe.deterministic && recipe.order == "torch" && n_ranks > 1)
+  if (recipe.deterministic && recipe.order == data::Order::torch && n_ranks > 1)
     core::fail_usage({.what = "the order torch depends on the number of ranks",
                       .where = "order, deterministic",
                       .expected = "another order, or one rank",

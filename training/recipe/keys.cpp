@@ -3,10 +3,7 @@
 #include <algorithm>
 
 #include "core/flags.hpp"
-#include "data/load/loader.hpp"
-#include "data/load/sampler.hpp"
 #include "optim/optimizer_spec.hpp"
-#include "optim/schedule.hpp"
 #include "training/recipe/value.hpp"
 #include "training/recipe/words.hpp"
 
@@ -14,7 +11,7 @@ namespace lockstep::training {
 namespace {
 
 template <const auto& table>
-std::vector<std::string> words_of() {
+std::vector<std::string> names_in() {
   return core::names_of(table);
 }
 
@@ -33,7 +30,7 @@ constexpr double most_threads = 512;  // the most that Kokkos supports
 constexpr std::string_view resnets = "resnet18 resnet34 resnet50 resnet101 resnet152";
 constexpr std::string_view classifiers = "mnist_cnn resnet18 resnet34 resnet50 resnet101 resnet152";
 
-using Words = std::vector<std::string> (*)();
+using Names = std::vector<std::string> (*)();
 
 struct DefaultText {
   std::string_view text;
@@ -51,7 +48,7 @@ template <bool optim::Uses::*member>
 constexpr Use use_of{"optimizer", optim::users<member>};
 
 constexpr void add(Key& key, Range range) { key.range = range; }
-constexpr void add(Key& key, Words words) { key.words = words; }
+constexpr void add(Key& key, Names names) { key.names = names; }
 constexpr void add(Key& key, TextRule rule) { key.rule = rule; }
 constexpr void add(Key& key, DefaultText default_text) { key.default_text = default_text.text; }
 constexpr void add(Key& key, InsteadOf other) { key.instead_of = other.key; }
@@ -67,7 +64,7 @@ constexpr Key key(Section section, std::string_view name, Member member, std::st
 
 constexpr std::array keys{
     key(Section::model, "name", &Recipe::name, "NAME", "title of the run in reports", by_default("the recipe's")),
-    key(Section::model, "model", &Recipe::model, "M", "", words_of<models>, by_default("a recipe's")),
+    key(Section::model, "model", &Recipe::model, "M", "", names_in<models>, by_default("a recipe's")),
     key(Section::model, "cifar-stem", &Recipe::cifar_stem, "",
         "ResNets: stem (first layers) for small images: 3x3, no max pool", goes_with("model", resnets)),
     key(Section::model, "classes", &Recipe::classes, "N", "outputs of a classifier", from_to(1, 16777216),
@@ -78,7 +75,7 @@ constexpr std::array keys{
         from_to(1, most_rows), by_default("as the set has"), goes_with("model", "movielens")),
     key(Section::model, "dropout", &Recipe::dropout, "", "mnist_cnn: use its dropout layers",
         goes_with("model", "mnist_cnn")),
-    key(Section::model, "loss", &Recipe::loss, "L", "", words_of<losses>, by_default("the model's")),
+    key(Section::model, "loss", &Recipe::loss, "L", "", by_default("the model's")),
     key(Section::model, "label-smoothing", &Recipe::label_smoothing, "X", "share of the target spread over all classes",
         zero_to_below_one, goes_with("loss", "cross_entropy")),
 
@@ -101,13 +98,11 @@ constexpr std::array keys{
         "crop:SIZE[:PADDING],flip[:P],rrcrop:SIZE,normalize:MEAN:STD", TextRule::augmentation, by_default("none")),
     key(Section::data, "val-augment", &Recipe::val_augment, "STEPS",
         "the same for evaluation, with resize:SIZE,centercrop:SIZE", TextRule::augmentation, by_default("none")),
-    key(Section::data, "order", &Recipe::order, "O", "keyed: random; blocked: random in windows",
-        words_of<data::all_orders>),
+    key(Section::data, "order", &Recipe::order, "O", "keyed: random; blocked: random in windows"),
     key(Section::data, "window-chunks", &Recipe::window_chunks, "N", "order blocked: shuffle within N chunks",
         from_to(1, most_parts), goes_with("order", "blocked")),
     key(Section::data, "drop-last", &Recipe::drop_last, "", "leave out the last batch of an epoch if it is smaller"),
-    key(Section::data, "cache", &Recipe::cache, "C", "keep the set in memory, once per node",
-        words_of<data::all_caches>),
+    key(Section::data, "cache", &Recipe::cache, "C", "keep the set in memory, once per node"),
     key(Section::data, "loader-threads", &Recipe::loader_threads, "N", "more threads of each rank for loading",
         from_to(0, 256), by_default("spare cores, at most 8")),
 
@@ -128,7 +123,7 @@ constexpr std::array keys{
         "checkpoint every N epochs, \"N samples\" or \"30 min\"; 0: only when stopped", at_least(0)),
     key(Section::batches, "seed", &Recipe::seed, "N", "seed of weights, order, augmentation and dropout", at_least(0)),
 
-    key(Section::optimizer, "optimizer", &Recipe::optimizer, "O", "", words_of<optim::all_optimizer_kinds>),
+    key(Section::optimizer, "optimizer", &Recipe::optimizer, "O", "", names_in<optim::all_optimizer_kinds>),
     key(Section::optimizer, "lr", &Recipe::lr, "X", "learning rate", above_zero, by_default("mostly 0.001")),
     key(Section::optimizer, "weight-decay", &Recipe::weight_decay, "X",
         "added to the gradient, or decoupled from it as in adamw", by_default("the optimizer's")),
@@ -146,7 +141,7 @@ constexpr std::array keys{
         "lars: trust coefficient; scales a step with the layer's norm", above_zero, use_of<&optim::Uses::trust>),
     key(Section::optimizer, "clip-norm", &Recipe::clip_norm, "X", "limit of the norm of all gradients; 0: none"),
 
-    key(Section::schedule, "schedule", &Recipe::schedule, "S", "", words_of<optim::all_schedule_kinds>),
+    key(Section::schedule, "schedule", &Recipe::schedule, "S", ""),
     key(Section::schedule, "warmup", &Recipe::warmup, "LENGTH", "linear warm-up until LENGTH; 0: none", any_length),
     key(Section::schedule, "warmup-factor", &Recipe::warmup_factor, "X", "share of lr at the start of the warm-up",
         from_to(0, 1)),
@@ -160,12 +155,9 @@ constexpr std::array keys{
     key(Section::schedule, "min-lr", &Recipe::min_lr, "X", "cosine, polynomial: final lr",
         goes_with("schedule", "cosine polynomial")),
 
-    key(Section::machine, "precision", &Recipe::precision, "P", "auto: f32 on hosts, bf16 on GPUs, f16 on older ones",
-        words_of<precisions>),
-    key(Section::machine, "strategy", &Recipe::strategy, "S", "how ranks divide the work (ddp: data-parallel)",
-        words_of<strategies>),
-    key(Section::machine, "graph", &Recipe::graph, "G", "on GPUs: part of a step that is recorded and replayed",
-        words_of<graphs>),
+    key(Section::machine, "precision", &Recipe::precision, "P", "auto: f32 on hosts, bf16 on GPUs, f16 on older ones"),
+    key(Section::machine, "strategy", &Recipe::strategy, "S", "how ranks divide the work (ddp: data-parallel)"),
+    key(Section::machine, "graph", &Recipe::graph, "G", "on GPUs: part of a step that is recorded and replayed"),
     key(Section::machine, "deterministic", &Recipe::deterministic, "",
         "bit-identical on any rank count that divides lanes (GPUs: same count)"),
     key(Section::machine, "lanes", &Recipe::lanes, "N", "parts of a batch, summed in a fixed tree",
@@ -212,6 +204,15 @@ std::optional<std::size_t> find_key(std::string_view name) noexcept {
 }
 
 std::vector<std::string> key_names() { return core::names_of(keys); }
+
+std::vector<std::string> words_of(const Key& key) {
+  return std::visit(
+      [&key]<class T>(T Recipe::*) {
+        if constexpr (HasWords<T>) return core::names_of(word_table<T>);
+        return key.names != nullptr ? key.names() : std::vector<std::string>{};
+      },
+      key.member);
+}
 
 const Use* find_misfit(const Key& key, const Recipe& recipe) {
   if (key.use.words.empty()) return nullptr;

@@ -24,7 +24,9 @@ inline constexpr std::array<Section, 6> all_sections{Section::model,     Section
 [[nodiscard]] std::string_view title(Section section) noexcept;
 
 using Member = std::variant<bool Recipe::*, std::uint64_t Recipe::*, int Recipe::*, double Recipe::*,
-                            std::string Recipe::*, Length Recipe::*, std::vector<Length> Recipe::*>;
+                            std::string Recipe::*, Length Recipe::*, std::vector<Length> Recipe::*, nn::Loss Recipe::*,
+                            data::Order Recipe::*, data::Cache Recipe::*, optim::ScheduleKind Recipe::*,
+                            std::optional<nn::Precision> Recipe::*, Strategy Recipe::*, Graph Recipe::*>;
 
 /// The limit of whole numbers: 2^53, so that they are exact in any format.
 inline constexpr double most_count = 9007199254740992.0;
@@ -38,7 +40,7 @@ struct Range {
   [[nodiscard]] bool has(double value) const noexcept;  ///< false for NaN
 };
 
-/// A rule for a text, besides its words, if it has any.
+/// A rule for a text, unless it names a row of a table.
 enum class TextRule { not_empty, any, augmentation };
 
 /// A key applies only with some words of another key: momentum with the optimizers sgd and lars.
@@ -54,7 +56,7 @@ struct Key {
   Member member;
   std::string_view placeholder;  ///< of its value in the help; none for booleans
   Range range{};
-  std::vector<std::string> (*words)() = nullptr;
+  std::vector<std::string> (*names)() = nullptr;  ///< of the table whose rows it names; for texts
   TextRule rule = TextRule::not_empty;
   std::string_view default_text = "";  ///< for the help, if the member's default is not enough
   Use use{};
@@ -65,6 +67,8 @@ struct Key {
 /// Index into all_keys().
 [[nodiscard]] std::optional<std::size_t> find_key(std::string_view name) noexcept;
 [[nodiscard]] std::vector<std::string> key_names();
+/// The words of its values, or the names of its table's rows; none if it takes other texts or numbers.
+[[nodiscard]] std::vector<std::string> words_of(const Key& key);
 
 /// Returns the condition that `recipe` does not meet, so that `key` has no effect; nullptr if it has an effect.
 [[nodiscard]] const Use* find_misfit(const Key& key, const Recipe& recipe);

@@ -5,10 +5,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/flags.hpp"
+#include "data/load/loader.hpp"
+#include "data/load/sampler.hpp"
+#include "nn/executor.hpp"
+#include "optim/schedule.hpp"
+#include "runtime/device_traits.hpp"
 #include "training/recipe/setting.hpp"
 
 namespace lockstep::training {
@@ -24,7 +30,14 @@ struct Length {
   bool operator==(const Length&) const = default;
 };
 
-/// Members are the keys of a recipe file, with underscores for hyphens; keys.cpp explains each.
+/// How ranks divide the work.
+enum class Strategy { ddp };
+
+/// The part of a step that is recorded and replayed on a GPU.
+enum class Graph { step, compute, off };
+
+/// Members are the keys of a recipe file, with underscores for hyphens; keys.cpp explains each. Values with a fixed set
+/// of words have these in words.hpp; `model` and `optimizer` name rows of tables.
 struct Recipe {
   std::string name{};
 
@@ -34,7 +47,7 @@ struct Recipe {
   std::uint64_t users = 0;    ///< 0: as many as in the set, like items
   std::uint64_t items = 0;
   bool dropout = true;
-  std::string loss{};
+  nn::Loss loss = nn::Loss::cross_entropy;
   double label_smoothing = 0;
 
   std::string data{};
@@ -47,10 +60,10 @@ struct Recipe {
   std::uint64_t image_size = 224;
   std::string augment{};  ///< as for data::parse_augment
   std::string val_augment{};
-  std::string order = "keyed";
+  data::Order order = data::Order::keyed;
   std::uint64_t window_chunks = 16;
   bool drop_last = false;
-  std::string cache = "auto";
+  data::Cache cache = data::Cache::automatic;
   int loader_threads = -1;  ///< -1: the spare cores; none if computing uses them all (threads 0)
 
   std::uint64_t batch = 32;          ///< of all ranks together
@@ -76,7 +89,7 @@ struct Recipe {
   double trust = 1e-3;
   double clip_norm = 0;  ///< 0: no clipping
 
-  std::string schedule = "constant";
+  optim::ScheduleKind schedule = optim::ScheduleKind::constant;
   Length warmup{};
   double warmup_factor = 0.01;
   Length step_size{.value = 1};
@@ -85,16 +98,16 @@ struct Recipe {
   double power = 1;
   double min_lr = 0;
 
-  std::string precision = "auto";  ///< f32, unless train/open_device.hpp decides otherwise
-  std::string strategy = "ddp";
-  std::string graph = "step";
+  std::optional<nn::Precision> precision{};  ///< nothing: auto, which train/open_device.hpp decides
+  Strategy strategy = Strategy::ddp;
+  Graph graph = Graph::step;
   bool deterministic = false;
+  runtime::DeviceTraits device{};  ///< not a key: set by settle(), until then those of a host
   std::uint64_t lanes = 4;
-  bool is_on_device = false;  ///< not a key: on devices, bits are the same only from run to run
-  int threads = 0;            ///< of a rank; 0: its share of the cores
+  int threads = 0;  ///< of a rank; 0: its share of the cores
 
   /// Whether a batch is divided into lanes, so that bits do not depend on the number of ranks.
-  [[nodiscard]] bool has_lanes() const noexcept { return deterministic && !is_on_device; }
+  [[nodiscard]] bool has_lanes() const noexcept { return deterministic && device.adds_lanes; }
 
   bool operator==(const Recipe&) const = default;
 };

@@ -31,7 +31,7 @@ ResumePromise resume_promise(const Recipe& recipe, int n_ranks, const std::vecto
   }
   constexpr std::string_view identical = "bit-identical to an uninterrupted run, ";
   const std::string only = fmt::format("{}but only on {} rank{}", identical, n_ranks, n_ranks == 1 ? "" : "s");
-  if (recipe.is_on_device) return {SameBits::same_ranks, only + " with GPUs of the same kind"};
+  if (!recipe.device.adds_lanes) return {SameBits::same_ranks, only + " with GPUs of the same kind"};
   if (other_ranks(recipe, n_ranks) == 0) return {SameBits::same_ranks, only};
   return {SameBits::any_ranks,
           fmt::format("{}on any number of ranks that divides the {} lanes", identical, recipe.lanes)};

@@ -47,11 +47,11 @@ Goal goal_of(const Recipe& recipe, std::uint64_t n_epoch_samples, std::uint64_t 
 }
 
 std::optional<double> rmse_of(const Recipe& recipe, double loss) noexcept {
-  return recipe.loss == "mse" ? std::optional{std::sqrt(loss)} : std::nullopt;
+  return recipe.loss == nn::Loss::mse ? std::optional{std::sqrt(loss)} : std::nullopt;
 }
 
 optim::ScheduleSpec schedule_spec(const Recipe& recipe, std::uint64_t n_epoch_samples) {
-  optim::ScheduleSpec spec{.kind = core::find_named(optim::all_schedule_kinds, recipe.schedule, "schedule", "schedule"),
+  optim::ScheduleSpec spec{.kind = recipe.schedule,
                            .lr = recipe.lr,
                            .warmup_samples = recipe.warmup.samples(n_epoch_samples),
                            .warmup_factor = recipe.warmup_factor,
@@ -67,14 +67,12 @@ optim::ScheduleSpec schedule_spec(const Recipe& recipe, std::uint64_t n_epoch_sa
 data::LoaderOptions loader_options(const Recipe& recipe, bool is_evaluation, int n_ranks) {
   data::LoaderOptions options;
   options.global_batch = recipe.batch;
-  options.sampler = {.order = core::find_named(data::all_orders, recipe.order, "order", "order"),
-                     .seed = recipe.seed,
-                     .window_chunks = recipe.window_chunks};
+  options.sampler = {.order = recipe.order, .seed = recipe.seed, .window_chunks = recipe.window_chunks};
   options.augment.steps = is_evaluation ? data::parse_augment(recipe.val_augment, "val-augment")
                                         : data::parse_augment(recipe.augment, "augment");
   options.augment.key = is_evaluation ? "val-augment" : "augment";
   options.augment.seed = recipe.seed;
-  options.cache = core::find_named(data::all_caches, recipe.cache, "cache", "cache");
+  options.cache = recipe.cache;
   options.threads = recipe.loader_threads;
   options.drop_last = recipe.drop_last && !is_evaluation;
   options.is_evaluation = is_evaluation;

@@ -24,6 +24,10 @@ namespace lockstep::training {
 /// The root of a loss that is a mean squared error, in the unit of the targets; nothing for any other loss.
 [[nodiscard]] std::optional<double> rmse_of(const Recipe& recipe, double loss) noexcept;
 
+/// Whether rates depend on where training ends.
+[[nodiscard]] constexpr bool has_end(optim::ScheduleKind schedule) noexcept {
+  return schedule == optim::ScheduleKind::cosine || schedule == optim::ScheduleKind::polynomial;
+}
 [[nodiscard]] optim::ScheduleSpec schedule_spec(const Recipe& recipe, std::uint64_t n_epoch_samples);
 
 [[nodiscard]] data::LoaderOptions loader_options(const Recipe& recipe, bool is_evaluation, int n_ranks);

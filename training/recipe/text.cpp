@@ -26,7 +26,7 @@ std::string help_of(const Key& key) {
   std::string help{key.help};
   if (help.empty())  // the words that it goes with say enough
     for (const char letter : key.use.words) help += letter == ' ' ? ", " : std::string(1, letter);
-  if (key.words != nullptr) help += (help.empty() ? "" : ": ") + core::join(key.words());
+  if (const auto words = words_of(key); !words.empty()) help += (help.empty() ? "" : ": ") + core::join(words);
   return fmt::format("      {:<22} {:<62} ({})\n", flag, help, default_of(key));
 }
 

@@ -11,6 +11,7 @@
 #include "core/flags.hpp"
 #include "core/suggest.hpp"
 #include "data/augment/augment.hpp"
+#include "training/recipe/words.hpp"
 
 namespace lockstep::training {
 namespace {
@@ -41,7 +42,7 @@ bool takes(Form form) {
   if constexpr (std::is_same_v<T, bool>) return form == Form::boolean;
   if constexpr (is_whole<T>) return form == Form::integer;
   if constexpr (std::is_same_v<T, double>) return form == Form::integer || form == Form::real;
-  if constexpr (std::is_same_v<T, std::string>) return form == Form::text;
+  if constexpr (std::is_same_v<T, std::string> || HasWords<T>) return form == Form::text;
   if constexpr (std::is_same_v<T, Lengths>)
     if (form == Form::list) return true;
   if constexpr (std::is_same_v<T, Length> || std::is_same_v<T, Lengths>)
@@ -106,13 +107,19 @@ class Reader {
 
   void read(std::string& value) const {
     static_cast<void>(quote(setting_.text, setting_.origin.where));
-    if (key_.words != nullptr)
-      check_word();
+    if (key_.names != nullptr)
+      require_name();
     else if (key_.rule == TextRule::augmentation)
       static_cast<void>(data::parse_augment(setting_.text, setting_.origin.where));
     else if (key_.rule == TextRule::not_empty && setting_.text.empty())
       refuse("an empty text");
     value = setting_.text;
+  }
+
+  template <HasWords Value>
+  void read(Value& value) const {
+    static_cast<void>(quote(setting_.text, setting_.origin.where));
+    value = value_of<Value>(setting_.text, key_.name, setting_.origin.where);
   }
 
   void read(Length& value) const { value = length(setting_.text); }
@@ -147,10 +154,8 @@ class Reader {
     if (!key_.range.has(value)) refuse(fmt::format("{} is out of range", text));
   }
 
-  void check_word() const {
-    for (const std::string& word : key_.words())
-      if (word == setting_.text) return;
-    core::fail_unknown(key_.name, setting_.text, setting_.origin.where, key_.words());
+  void require_name() const {
+    static_cast<void>(core::find_named(key_.names(), setting_.text, key_.name, setting_.origin.where));
   }
 
   // Parses "5", "2.5 epochs", "20000 samples", and "30 min" for keys that accept times; the blank may be missing.
@@ -183,6 +188,11 @@ requires is_whole<Number> std::string write(Number value) { return fmt::format("
 std::string write(double value) { return fmt::format("{}", value); }
 std::string write(const std::string& value) { return quote(value, ""); }
 
+template <HasWords Value>
+std::string write(Value value) {
+  return write(std::string{word_of(value)});
+}
+
 std::string write(const Length& length) {
   if (length.unit == Length::Unit::epochs) return write(length.value);
   return length.unit == Length::Unit::samples ? fmt::format("\"{:.0f} samples\"", length.value)
@@ -211,7 +221,7 @@ std::string expected_value(const Key& key) {
                        takes_time(key) ? ", or a time as in '30 min'" : "");
   if constexpr (std::is_same_v<T, Lengths>)
     return "numbers of epochs, or samples as in '20000 samples', separated by commas";
-  if (key.words != nullptr) return "one of " + core::join(key.words());
+  if (const auto words = words_of(key); !words.empty()) return "one of " + core::join(words);
   return key.rule == TextRule::augmentation ? "steps such as \"crop:32:4,flip\"" : "a text in quotes";
 }
 
@@ -240,8 +250,11 @@ std::string to_toml(const Key& key, const Recipe& recipe) {
 }
 
 std::string to_word(const Key& key, const Recipe& recipe) {
-  const auto* text = std::get_if<std::string Recipe::*>(&key.member);
-  return text != nullptr ? recipe.*(*text) : to_toml(key, recipe);
+  return with_value(key, recipe, []<class T>(const T& value) {
+    if constexpr (HasWords<T>) return std::string{word_of(value)};
+    if constexpr (std::is_same_v<T, std::string>) return value;
+    return write(value);
+  });
 }
 
 bool is_set(const Key& key, const Recipe& recipe) {

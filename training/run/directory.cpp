@@ -24,6 +24,7 @@
 #include "metrics/fingerprint.hpp"
 #include "runtime/watch/testimony.hpp"
 #include "training/run/place.hpp"
+#include "training/run/status.hpp"
 
 namespace lockstep::training {
 namespace {
@@ -32,7 +33,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;  // keys in the order written here
 
 constexpr const char* run_name = "run.json";
-constexpr const char* status_name = "status.json";
 constexpr const char* log_name = "log.jsonl";
 
 std::tm utc_now() { return fmt::gmtime(std::time(nullptr)); }
@@ -41,60 +41,18 @@ constexpr core::JsonRule faults_rule{.kind = core::JsonKind::list, .each = &core
 constexpr std::array run_fields{core::JsonField{"faults", faults_rule, false}};
 constexpr core::JsonDocument run_document{.what = "what a run was started with",
                                           .rule = {.kind = core::JsonKind::object, .fields = run_fields}};
-constexpr std::array status_fields{core::JsonField{"state", core::json_text}};
-constexpr core::JsonDocument status_document{.what = "the status of a run",
-                                             .rule = {.kind = core::JsonKind::object, .fields = status_fields}};
-
-Json read_document(const io::Folder& folder, const char* name, const core::JsonDocument& document) {
-  constexpr core::Bytes most{std::uint64_t{16} << 20};
-  return core::parse_json<Json>(io::read_text(folder.open(name), most), folder.path_of(name), document);
-}
 
 /// Returns the faults of the existing run; none if its file cannot be read.
 std::vector<std::string> faults_in(const io::Folder& folder) noexcept try {
-  return read_document(folder, run_name, run_document).value("faults", std::vector<std::string>{});
+  constexpr core::Bytes most{std::uint64_t{16} << 20};
+  const std::string text = io::read_text(folder.open(run_name), most);
+  return core::parse_json<Json>(text, folder.path_of(run_name), run_document)
+      .value("faults", std::vector<std::string>{});
 } catch (const std::exception&) {
   return {};
 }
 
-std::string time_text() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc_now()); }
-
-/// A report of several lines as one message: "a\n  b\n" becomes "a; b".
-std::string message_of(std::string_view report) {
-  constexpr std::string_view prefix = "error: ";
-  if (report.starts_with(prefix)) report.remove_prefix(prefix.size());
-  std::string message;
-  for (std::size_t begin = 0; begin < report.size();) {
-    const std::size_t end = std::min(report.find('\n', begin), report.size());
-    const std::size_t first = std::min(report.find_first_not_of(' ', begin), end);
-    if (first < end) message += fmt::format("{}{}", message.empty() ? "" : "; ", report.substr(first, end - first));
-    begin = end + 1;
-  }
-  return message;
-}
-
 constexpr core::Seconds longest_silence{5};  // of status.json, while there is something to report
-
-/// Overwrites the existing file in place, which needs no space: for a disk without free blocks or inodes. Touches
-/// nothing unless all fits.
-bool overwrite(const io::Folder& folder, const char* name, std::string_view document) noexcept {
-  const core::Descriptor file{::openat(folder.descriptor(), name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
-  const auto size = static_cast<off_t>(document.size());
-  return file && posix_fallocate(file.get(), 0, size) == 0 &&
-         ::pwrite(file.get(), document.data(), document.size(), 0) == size && ftruncate(file.get(), size) == 0;
-}
-
-std::string read_state(const io::Folder& folder) {
-  return read_document(folder, status_name, status_document).at("state");
-}
-
-/// By a guard, a watchdog or another rank, while this process continues for a moment. They know the cause; a signal
-/// that stops this process may be a consequence.
-bool was_ended_by_others(const io::Folder& folder) noexcept try {
-  return read_state(folder) != name(RunStatus::running);
-} catch (const std::exception&) {
-  return false;
-}
 
 /// Or ends in nothing; a run that was killed may have left half a line.
 bool ends_in_a_line(const core::Descriptor& log) {
@@ -105,46 +63,7 @@ bool ends_in_a_line(const core::Descriptor& log) {
   return last == '\n';
 }
 
-void put(const io::Folder& folder, const char* name, const std::string& document) {
-  core::write_whole_below(folder.descriptor(), folder.path_of(name), std::as_bytes(std::span{document}));
-}
-
-void put_status(const io::Folder& folder, const std::string& document) {
-  try {
-    put(folder, status_name, document);
-  } catch (const core::Error&) {
-    if (!overwrite(folder, status_name, document)) throw;
-  }
-}
-
 }  // namespace
-
-std::string state_in(const std::string& folder) noexcept try {
-  return read_state(io::Folder{folder});
-} catch (const std::exception&) {
-  return {};
-}
-
-void mark_failed(const io::Folder& folder, const std::string& reason) noexcept try {
-  Json status = read_document(folder, status_name, status_document);
-  if (status.at("state") != name(RunStatus::running)) return;
-  status["state"] = name(RunStatus::failed);
-  status["message"] = message_of(reason);
-  status["eta_s"] = nullptr;
-  status["updated"] = time_text();
-  put_status(folder, metrics::dump(status, 2) + "\n");
-} catch (const std::exception&) {
-  // The job ends anyway, for a reason that has been reported.
-}
-
-std::string note_of(const io::Folder& folder) { return fmt::format("{} {}", folder.identity(), folder.path()); }
-
-void mark_noted_failed(const std::string& note, const std::string& reason) noexcept try {
-  const io::Folder folder{note.substr(note.find(' ') + 1)};
-  if (note_of(folder) == note) mark_failed(folder, reason);
-} catch (const std::exception&) {
-  // It has gone, and so has its status.
-}
 
 std::string to_document(const RunInfo& info) {
   Json libraries = Json::object();
@@ -264,9 +183,9 @@ void RunDirectory::start(const RunInfo& info, const std::optional<ResumeRecord>&
   RunInfo all = info;
   all.faults.insert(all.faults.begin(), faults_before_.begin(), faults_before_.end());
   const std::string document = to_document(all);
-  put(*folder_, run_name, document);
+  core::write_whole_below(folder_->descriptor(), folder_->path_of(run_name), std::as_bytes(std::span{document}));
   try {
-    put_status(*folder_, to_document(status_, time_text()));
+    write_status(*folder_, status_);
   } catch (...) {
     if (!was_there_) ::unlinkat(folder_->descriptor(), run_name, 0);
     throw;
@@ -382,7 +301,7 @@ void RunDirectory::replace_status() {
   }
   const bool is_no_cause = status_.state == RunStatus::running || status_.state == RunStatus::stopped;
   if (is_no_cause && was_ended_by_others(*folder_)) return;
-  complaint_ = core::complaint_of([&] { put_status(*folder_, to_document(status_, time_text())); });
+  complaint_ = core::complaint_of([&] { write_status(*folder_, status_); });
   if (!complaint_) return;
   core::Problem problem = complaint_->problem();
   problem.what =

@@ -42,18 +42,6 @@ struct RunInfo {
 
 [[nodiscard]] std::string to_document(const RunInfo& info);
 
-/// The state in the status.json of the run folder `folder`: "finished"; empty if it cannot be read.
-[[nodiscard]] std::string state_in(const std::string& folder) noexcept;
-
-/// For processes that are left of a run whose directory's owner cannot end it, such as other ranks, guards and
-/// watchdogs: in the status.json in `folder` a `running` state becomes `failed`, with `reason` as its message; other
-/// states stay. A file that does not exist, is a link or cannot be replaced stays as it is.
-void mark_failed(const io::Folder& folder, const std::string& reason) noexcept;
-/// The same for a process that has not opened the folder, only knows its note_of(), and is on the same node: nothing if
-/// the folder was moved, or another is in its place.
-void mark_noted_failed(const std::string& note, const std::string& reason) noexcept;
-[[nodiscard]] std::string note_of(const io::Folder& folder);
-
 class RunDirectory final : public Observer {
  public:
   /// Claims `path`, and creates it if it does not exist; if `path` is empty, creates `runs/<recipe>-<date>-<n>` in the

@@ -20,9 +20,10 @@ constexpr int n_trials = 5;
 /// They are at least as large as a machine needs to reach its limits. They are smaller on a GPU with too little free
 /// memory: each element of the square exists a dozen times, in floats and derived forms, and ranks may share the GPU.
 MachineLimits sizes_of_limits(const runtime::Communicator& world) {
-  if (runtime::is_host_the_device()) return {.matrix_side = 1024, .stream_bytes = std::uint64_t{64} << 20};
+  runtime::Accelerator* const accelerator = runtime::accelerator();
+  if (accelerator == nullptr) return {.matrix_side = 1024, .stream_bytes = std::uint64_t{64} << 20};
   constexpr std::uint64_t largest = 8192, bytes_per_element = 12 * sizeof(float), most_ranks = 8;
-  const std::uint64_t most = runtime::accelerator()->available().value / most_ranks / bytes_per_element;
+  const std::uint64_t most = accelerator->available().value / most_ranks / bytes_per_element;
   std::uint8_t n_halved = 0;
   for (std::uint64_t side = largest; side > 64 && side * side > most; side /= 2) ++n_halved;
   const std::uint64_t side = largest >> world.highest(n_halved);

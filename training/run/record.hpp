@@ -55,8 +55,8 @@ struct StartRecord {
   int n_nodes = 1;
   std::string device{};  ///< empty: a host, as expected
   std::uint64_t global_batch = 0;
-  core::Bytes memory{};    ///< of this rank: activations, parameters, gradients and the optimizer
-  bool is_on_gpu = false;  ///< where that memory is
+  core::Bytes memory{};           ///< of this rank: activations, parameters, gradients and the optimizer
+  bool is_device_memory = false;  ///< otherwise the host's
   std::string folder{};
   std::uint64_t n_epochs = 0;
   std::uint64_t n_epoch_steps = 0;

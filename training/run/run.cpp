@@ -16,6 +16,7 @@
 #include "training/run/display.hpp"
 #include "training/run/place.hpp"
 #include "training/run/profile.hpp"
+#include "training/run/status.hpp"
 
 namespace lockstep::training {
 namespace {

@@ -141,7 +141,8 @@ std::string start_text(const StartRecord& record, const Goal& goal) {
   return text +
          fmt::format(
              "\nmemory  {} of {} memory per rank for activations, parameters, gradients and the optimizer\nrun     {}",
-             core::format_decimal(record.memory), record.is_on_gpu ? "GPU" : "host", core::printable(record.folder));
+             core::format_decimal(record.memory), record.is_device_memory ? "GPU" : "host",
+             core::printable(record.folder));
 }
 
 std::string first_step_text(core::Seconds time, const Goal& goal) {

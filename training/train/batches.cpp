@@ -137,7 +137,7 @@ std::optional<DataRecord> gather_data(const runtime::Communicator& world, const 
       all.n_crc_failures += stats.n_crc_failures;
       all.is_cached = all.is_cached && stats.is_cached;
     }
-    if (batches == training && recipe.order == "blocked") all.mixing = mine.mixing;
+    if (batches == training && recipe.order == data::Order::blocked) all.mixing = mine.mixing;
   }
   return all;
 }
@@ -145,7 +145,7 @@ std::optional<DataRecord> gather_data(const runtime::Communicator& world, const 
 std::uint64_t n_epoch_samples(const Recipe& recipe, const Batches& batches, int n_ranks) noexcept {
   if (recipe.drop_last) return batches.n_batches() * recipe.batch;
   const std::uint64_t n = batches.info().n_samples,
-                      ranks = recipe.order == "torch" ? static_cast<std::uint64_t>(n_ranks) : 1;
+                      ranks = recipe.order == data::Order::torch ? static_cast<std::uint64_t>(n_ranks) : 1;
   return (n + ranks - 1) / ranks * ranks;
 }
 

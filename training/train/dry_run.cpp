@@ -19,6 +19,7 @@
 #include "runtime/interrupt.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/together.hpp"
+#include "training/recipe/words.hpp"
 #include "training/train/memory.hpp"
 #include "training/train/model.hpp"
 #include "training/train/setup.hpp"
@@ -95,7 +96,7 @@ std::uint64_t network_bytes(const Recipe& recipe, const parallel::Synchronizer& 
 DryRun plan_of(const runtime::Communicator& world, const runtime::Topology& topology, const Recipe& recipe,
                const nn::Network& network, const Batches& batches, const Goal& goal) {
   return {.model = recipe.model,
-          .precision = recipe.precision,
+          .precision = std::string{word_of(recipe.precision)},
           .n_ranks = static_cast<std::uint64_t>(world.n_ranks()),
           .n_nodes = static_cast<std::uint64_t>(topology.n_nodes),
           .n_parameters = network.n_parameter_elements(),

@@ -22,9 +22,9 @@ namespace {
 /// zeroed, summed and read; otherwise processing the whole table is faster.
 constexpr std::uint64_t least_rows_per_sample = 4;
 
-/// The embedding of a parameter for which rows are faster. A tree over ranks sums everything, and so do devices.
+/// The embedding of a parameter for which rows are faster. A tree over ranks sums everything.
 const nn::Embedding* find_sparse(const nn::Network& network, int parameter, const Recipe& recipe) {
-  if (recipe.deterministic || !runtime::is_host_the_device()) return nullptr;
+  if (recipe.deterministic || !recipe.device.sums_rows) return nullptr;
   for (const nn::Node& node : network.nodes()) {
     const auto* const embedding = std::get_if<nn::Embedding>(&node.layer);
     if (embedding == nullptr || node.parameters[0] != parameter) continue;
@@ -76,14 +76,14 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
       options.row_gradients.push_back(static_cast<int>(i));
   const int n_together = ranks_of_group(recipe, world.n_ranks());
   options.is_group_of_ranks = n_together > 1;
-  if (options.is_group_of_ranks && runtime::is_host_the_device()) group_sum_.emplace(transport, n_together, false);
+  if (options.is_group_of_ranks && devices == nullptr) group_sum_.emplace(transport, n_together, false);
   if (options.is_group_of_ranks && devices != nullptr) device_group_sum_.emplace(transport, *devices, n_together);
   executor_ = device.make_executor(network_, options);
   synchronizer_ = parallel::make_synchronizer(transport, devices, slots_of(network_, *executor_, recipe),
                                               {.optimizer = optimizer_spec(recipe),
                                                .is_deterministic = recipe.deterministic,
-                                               .scales_loss = recipe.precision == "f16"});
-  if (recipe.precision == "f16") executor_->scale_loss(synchronizer_->loss_scale());
+                                               .scales_loss = recipe.precision == nn::Precision::f16});
+  if (recipe.precision == nn::Precision::f16) executor_->scale_loss(synchronizer_->loss_scale());
   const runtime::DeviceSpan<float> gradients = synchronizer_->device_gradients();
   if (recipe.has_lanes())
     lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), runtime::on_host(gradients));
@@ -130,42 +130,26 @@ void Learner::sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) {
   device_group_sum_->sum(values, stream);
 }
 
-std::optional<std::uint32_t> Learner::update(const core::StepNumbers& numbers) {
-  const double waited = synchronizer_->waited().value;
-  {
-    const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::optimizer};
-    if (is_update_enqueued_)
-      synchronizer_->end_step(stream_);
-    else
-      synchronizer_->step(numbers, recipe_.clip_norm, stream_);
-    executor_->end_sums(stream_);
-    const core::Seconds more{synchronizer_->waited().value - waited};
-    timers_.reassign(metrics::Phase::optimizer, metrics::Phase::communication, more);
-  }
-  if (synchronizer_->is_halted()) restore_statistics();
-  return synchronizer_->replica_hash();
-}
-
 // On a device all ranks learn the norm of the sum, and late. One of them reports it, unless a loss is reported.
 void Learner::note_not_finite(const Made& of, bool is_loss_finite) {
   if (not_finite_) return;
-  if (is_loss_finite && recipe_.precision == "f16") return;  // the step was skipped to reduce the loss scale
+  if (is_loss_finite && recipe_.precision == nn::Precision::f16)
+    return;  // the step was skipped to reduce the loss scale
   if (!is_loss_finite)
     not_finite_ = {.step = of.step, .where = "the loss", .samples = of.ids};
-  else if (runtime::is_host_the_device() || world_.rank() == world_.n_ranks() - 1)
+  else if (!recipe_.device.runs_behind || world_.rank() == world_.n_ranks() - 1)
     not_finite_ = {.step = of.step, .where = "the norm of the gradient"};
 }
 
-parallel::StepReport Learner::report() {
+parallel::StepReport Learner::report_last() {
   if (n_unreported_ == 0) return {};
   n_unreported_ = 0;
-  if (!runtime::is_host_the_device()) return report_of_device(StepBack::last, made_);
+  if (recipe_.device.runs_behind) return report_of_device(StepBack::last, made_);
   const double norm = synchronizer_->norm(StepBack::last);  // first, because it detects the end of communication
   return report(lanes_ ? std::exchange(of_lanes_, {}) : executor_->sums(), norm, made_);
 }
 
-parallel::StepReport Learner::report_before() {
-  if (runtime::is_host_the_device()) return std::exchange(report_before_, {});
+parallel::StepReport Learner::report_before_last() {
   if (n_unreported_ < 2) return {};
   --n_unreported_;
   return report_of_device(StepBack::before_last, made_before_);

@@ -1,5 +1,5 @@
 // The network, its parameters and their updates: one rank's part of data-parallel training.
-// Invariant: between two calls of update() all ranks have the same parameters. The division of a batch among ranks,
+// Invariant: between two calls of step() all ranks have the same parameters. The division of a batch among ranks,
 // lanes and parts changes only the order of sums, and with `deterministic` not even that.
 // Used by the trainer and by evaluate.
 #pragma once
@@ -36,6 +36,13 @@
 
 namespace lockstep::training {
 
+/// A step's place in training.
+struct StepPlace {
+  double learning_rate = 0;
+  std::uint64_t epoch = 0;
+  std::uint64_t step = 0;  ///< of the run, counting from 0
+};
+
 class Learner final : private nn::Hooks {
  public:
   /// Collective. `most`: the greatest number of samples of a batch on this rank. All references must outlive it.
@@ -48,16 +55,15 @@ class Learner final : private nn::Hooks {
   /// checkpoint::load_weights().
   void initialize(const std::string& weights_from);
 
-  /// Collective, also for ranks without samples: forward and backward pass of all of `batch`. The gradient is that of
-  /// the mean over the global batch.
-  void compute_gradients(const data::Batch& batch, core::StepNumbers numbers);
-  /// Collective: sums the gradients of all ranks and updates the parameters. Returns Synchronizer::replica_hash().
-  std::optional<std::uint32_t> update(const core::StepNumbers& numbers);
+  /// Collective, also for ranks without samples: passes all of `batch` forward and backward, sums the gradients of all
+  /// ranks and updates the parameters, or enqueues all that on a device. The gradient is that of the mean over the
+  /// global batch. Returns the report of the step before, unless it was already given. Nothing waits for that step: the
+  /// host ends it before this one begins, and a device is busy with this one.
+  parallel::StepReport step(const data::Batch& batch, const StepPlace& at);
   /// The report of the last step, unless it was already given: sums, and whether they are finite.
-  [[nodiscard]] parallel::StepReport report();
-  /// The report of the step before the last, after update(). Nothing waits for it: the host checked it when the last
-  /// step began, and a device is busy with the last step.
-  [[nodiscard]] parallel::StepReport report_before();
+  [[nodiscard]] parallel::StepReport report_last();
+  /// Collective: only this rank's gradients, for --replay; report_last() has their loss.
+  void compute_gradients(const data::Batch& batch, const StepPlace& at);
 
   /// Local: evaluates with running statistics, without dropout; sums() has the results.
   void evaluate(const data::Batch& batch);
@@ -94,6 +100,8 @@ class Learner final : private nn::Hooks {
   /// Collective: loads all of that, on any number of ranks; `at` is the position of the run. Throws core::Error, the
   /// same on all ranks, if network or optimizer differ.
   void load_checkpoint(const checkpoint::Checkpoint& from, const RunState& at);
+  /// Collective: the minimum of Synchronizer::n_sound_steps() over all ranks.
+  [[nodiscard]] std::uint64_t least_sound_steps() const;
   /// A digest of parameters and running statistics.
   [[nodiscard]] std::string digest() const;
 
@@ -125,11 +133,14 @@ class Learner final : private nn::Hooks {
     std::uint64_t step = 0;
     std::vector<std::uint64_t> ids{};  ///< of its samples
   };
+  [[nodiscard]] parallel::StepReport report_before_last();
   [[nodiscard]] parallel::StepReport report(const nn::LossSums& sums, double norm, const Made& of);
   [[nodiscard]] parallel::StepReport report_of_device(parallel::StepBack back, const Made& of);
   void note_not_finite(const Made& of, bool is_loss_finite);
-  void run_lanes(const data::Batch& batch, const core::StepNumbers& numbers);
-  void run_parts(const data::Batch& batch, const core::StepNumbers& numbers);
+  void note_begin(const data::Batch& batch, const StepPlace& at);
+  void run(const data::Batch& batch, const StepPlace& at);
+  void run_lanes(const data::Batch& batch, const StepPlace& at);
+  void run_parts(const data::Batch& batch, const StepPlace& at);
   /// The part of a batch that one pass takes.
   struct Part {
     data::Batch batch{};
@@ -138,9 +149,10 @@ class Learner final : private nn::Hooks {
     bool is_last = true;
   };
   template <class Run>
-  void for_each_part(const data::Batch& batch, core::StepNumbers numbers, const Run& run);
+  void for_each_part(const data::Batch& batch, const StepPlace& at, const Run& run);
   [[nodiscard]] bool is_recorded(const data::Batch& batch) const;
-  void run_recorded(const data::Batch& batch, core::StepNumbers numbers);
+  [[nodiscard]] bool run_recorded(const data::Batch& batch, const StepPlace& at);
+  void update(const core::StepNumbers& numbers, bool is_enqueued);
   /// The recordings of passes with a part of a whole batch, and of the update after the last of them if that can be
   /// recorded.
   struct Recorded {
@@ -195,11 +207,9 @@ class Learner final : private nn::Hooks {
   runtime::Stream stream_{};
   bool completes_gradients_ = false;                                          ///< the enqueued backward pass
   std::map<std::tuple<std::uint64_t, nn::Pass, bool>, Recorded> recorded_{};  ///< by samples, pass, and whether last
-  bool is_update_enqueued_ = false;
-  Made made_{}, made_before_{};           ///< the last step, and the one before
-  int n_unreported_ = 0;                  ///< of these two
-  parallel::StepReport report_before_{};  ///< of a host
-  nn::LossSums of_lanes_{};               ///< since the last report
+  Made made_{}, made_before_{};                                               ///< the last step, and the one before
+  int n_unreported_ = 0;                                                      ///< of these two
+  nn::LossSums of_lanes_{};                                                   ///< since the last report
   std::vector<double> lane_losses_{};
   std::optional<NotFinite> not_finite_{};
   runtime::Drill* drill_ = nullptr;

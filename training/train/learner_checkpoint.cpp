@@ -118,6 +118,12 @@ std::unique_ptr<checkpoint::BackgroundSave> Learner::begin_checkpoint(const std:
                                                       drill_);
 }
 
+std::uint64_t Learner::least_sound_steps() const {
+  const std::uint64_t mine = synchronizer_->n_sound_steps();
+  const std::vector<std::uint64_t> all = runtime::gather_values(world_, std::span{&mine, 1});
+  return runtime::broadcast_value(world_, all.empty() ? 0 : std::ranges::min(all));
+}
+
 core::Bytes Learner::checkpoint_bytes() const { return training::checkpoint_bytes(recipe_, network_); }
 
 void Learner::load_checkpoint(const checkpoint::Checkpoint& from, const RunState& at) {

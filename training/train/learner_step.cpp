@@ -1,4 +1,4 @@
-// How a step computes its gradients: from a whole batch at once, in parts, in lanes, or by replaying an earlier step.
+// How a learner makes a step: from a whole batch at once, in parts, in lanes, or by replaying an earlier step.
 #include <fmt/format.h>
 
 #include <utility>
@@ -7,6 +7,19 @@
 #include "training/train/model.hpp"
 
 namespace lockstep::training {
+namespace {
+
+/// The numbers of a pass with `part` of `whole`, which is this rank's batch, or a lane of it.
+core::StepNumbers numbers_of(const StepPlace& at, const data::Batch& whole, const data::Batch& part, bool begins_step) {
+  return {.learning_rate = at.learning_rate,
+          .sample_weight = 1.0f / static_cast<float>(whole.n_global),
+          .epoch = at.epoch,
+          .step = at.step,
+          .share_of_step = whole.n > 0 ? static_cast<double>(part.n) / static_cast<double>(whole.n) : 1,
+          .begins_step = begins_step};
+}
+
+}  // namespace
 
 /// Searches now, because the pass can still be repeated: for what the previous update left, or what the pass computed
 /// from it.
@@ -19,31 +32,31 @@ std::string Learner::find_not_finite() const {
 
 // Runs the parts of a batch that saves memory, one after another; adds up gradients.
 template <class Run>
-void Learner::for_each_part(const data::Batch& batch, core::StepNumbers numbers, const Run& run) {
-  numbers.begins_step = true;
+void Learner::for_each_part(const data::Batch& batch, const StepPlace& at, const Run& run) {
+  bool begins_step = true;
   for (std::uint64_t i = 0; i < recipe_.accumulate; ++i) {
     const std::uint64_t begin = begin_of_part(recipe_, batch.n, i), n = begin_of_part(recipe_, batch.n, i + 1) - begin;
-    numbers.share_of_step = batch.n > 0 ? static_cast<double>(n) / static_cast<double>(batch.n) : 1;
-    run(Part{.batch = batch.part(begin, n),
-             .numbers = numbers,
+    const data::Batch part = batch.part(begin, n);
+    run(Part{.batch = part,
+             .numbers = numbers_of(at, batch, part, begins_step),
              .backward = i > 0 ? nn::Pass::backward_adding : nn::Pass::backward,
              .is_last = i + 1 == recipe_.accumulate});
-    if (n > 0) numbers.begins_step = false;
+    begins_step = begins_step && n == 0;
   }
 }
 
 // Gradients are summed while others are still computed, unless a rank may have no samples in a group of ranks. Such a
 // rank has all its gradients at once, before or after the sums of the group, so their order would differ from that of
 // other ranks.
-void Learner::run_parts(const data::Batch& batch, const core::StepNumbers& numbers) {
+void Learner::run_parts(const data::Batch& batch, const StepPlace& at) {
   const bool has_idle_ranks = device_group_sum_ && batch.n_global < recipe_.batch;
-  for_each_part(batch, numbers, [&](const Part& part) {
+  for_each_part(batch, at, [&](const Part& part) {
     {
       const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
       executor_->enqueue(part.batch, nn::Pass::forward, part.numbers, *this, stream_);
       const nn::Inspection* const inspection = executor_->inspection();
       if (inspection != nullptr && !inspection->is_finite() && !not_finite_) {
-        not_finite_ = {numbers.step, find_not_finite(), {part.batch.ids.begin(), part.batch.ids.end()}};
+        not_finite_ = {at.step, find_not_finite(), {part.batch.ids.begin(), part.batch.ids.end()}};
         synchronizer_->halt();
       }
     }
@@ -53,14 +66,45 @@ void Learner::run_parts(const data::Batch& batch, const core::StepNumbers& numbe
   });
 }
 
-// Whether all ranks do the same as in other steps, on a device; otherwise a rank's collectives might not match. Only
-// the last part of a batch has collectives, because groups over ranks have no parts (check_ranks()).
+// Each lane has its own running statistics, and sums that the tree adds up.
+void Learner::run_lanes(const data::Batch& batch, const StepPlace& at) {
+  const auto n_global = static_cast<std::size_t>(batch.n_global);
+  const std::size_t mine = parallel::lane_samples(n_global, static_cast<int>(recipe_.lanes), lanes_->first()).offset;
+  lane_losses_.clear();
+  for (int local = 0; local < lanes_->n_local(); ++local) {
+    const core::Slice lane = parallel::lane_samples(n_global, static_cast<int>(recipe_.lanes), lanes_->first() + local);
+    const auto statistics =
+        std::span{statistics_}.subspan(static_cast<std::size_t>(local) * n_statistics_, n_statistics_);
+    set_statistics(statistics);
+    run_parts(batch.part(lane.offset - mine, lane.count), at);
+    copy_statistics(statistics);
+    lanes_->lane_done(local);
+    const nn::LossSums of_lane = executor_->sums();
+    lane_losses_.push_back(of_lane.loss);
+    of_lanes_ += of_lane;
+  }
+  of_lanes_.loss = parallel::sum_lanes(lane_losses_);
+}
+
+// Collective.
+void Learner::run(const data::Batch& batch, const StepPlace& at) {
+  if (lanes_) return run_lanes(batch, at);
+  // In a smaller batch some ranks have more samples than others; each rank moves the running statistics by its share.
+  const bool is_uneven = batch.n_global < recipe_.batch;
+  if (is_uneven) set_statistics(mean_statistics(1));
+  run_parts(batch, at);
+  if (is_uneven) set_statistics(mean_statistics(batch.n));
+}
+
+// Whether the device can replay steps, and all ranks do the same as in other steps; otherwise a rank's collectives
+// might not match. Only the last part of a batch has collectives, because groups over ranks have no parts
+// (check_ranks()).
 bool Learner::is_recorded(const data::Batch& batch) const {
   const auto n_ranks = static_cast<std::uint64_t>(world_.n_ranks());
-  return recipe_.graph != "off" && !runtime::is_host_the_device() &&
+  return recipe_.graph != Graph::off && recipe_.device.runs_behind &&
          (!device_group_sum_ || device_group_sum_->only_enqueues()) && !executor_->layer_times().is_profiling() &&
          batch.n_global == recipe_.batch && batch.n_global / n_ranks >= recipe_.accumulate &&
-         (recipe_.order != "torch" || batch.n_global % n_ranks == 0);
+         (recipe_.order != data::Order::torch || batch.n_global % n_ranks == 0);
 }
 
 template <class Enqueue>
@@ -81,58 +125,65 @@ void Learner::replay(Recorded& recorded, const Enqueue& enqueue) {
   stream_.replay(recorded.recording);
 }
 
-// Parts that differ only in their samples share one recording.
-void Learner::run_recorded(const data::Batch& batch, core::StepNumbers numbers) {
+// Parts that differ only in their samples share one recording. Returns whether it includes the update.
+bool Learner::run_recorded(const data::Batch& batch, const StepPlace& at) {
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
-  is_update_enqueued_ = recipe_.graph == "step" && synchronizer_->can_be_recorded();
-  if (is_update_enqueued_) synchronizer_->send(numbers, stream_);
-  numbers.sample_weight = 1.0f / static_cast<float>(batch.n_global);
-  for_each_part(batch, numbers, [&](const Part& part) {
+  const bool updates = recipe_.graph == Graph::step && synchronizer_->can_be_recorded();
+  if (updates) synchronizer_->send(numbers_of(at, batch, batch, true), stream_);
+  for_each_part(batch, at, [&](const Part& part) {
     executor_->send(part.batch, part.numbers, *this, stream_);
-    completes_gradients_ = is_update_enqueued_ && part.is_last;
+    completes_gradients_ = updates && part.is_last;
     replay(recorded_[{part.batch.n, part.backward, part.is_last}], [&] {
       executor_->enqueue_sent(part.backward, *this, stream_);
       if (completes_gradients_) synchronizer_->enqueue_sent(recipe_.clip_norm, stream_);
     });
   });
+  return updates;
 }
 
-// Each lane has its own running statistics, and sums that the tree adds up.
-void Learner::run_lanes(const data::Batch& batch, const core::StepNumbers& numbers) {
-  const auto n_global = static_cast<std::size_t>(batch.n_global);
-  const std::size_t mine = parallel::lane_samples(n_global, static_cast<int>(recipe_.lanes), lanes_->first()).offset;
-  lane_losses_.clear();
-  for (int local = 0; local < lanes_->n_local(); ++local) {
-    const core::Slice lane = parallel::lane_samples(n_global, static_cast<int>(recipe_.lanes), lanes_->first() + local);
-    const auto statistics =
-        std::span{statistics_}.subspan(static_cast<std::size_t>(local) * n_statistics_, n_statistics_);
-    set_statistics(statistics);
-    run_parts(batch.part(lane.offset - mine, lane.count), numbers);
-    copy_statistics(statistics);
-    lanes_->lane_done(local);
-    const nn::LossSums of_lane = executor_->sums();
-    lane_losses_.push_back(of_lane.loss);
-    of_lanes_ += of_lane;
+// Collective: sums the gradients of all ranks and updates the parameters, unless a recording did.
+void Learner::update(const core::StepNumbers& numbers, bool is_enqueued) {
+  const double waited = synchronizer_->waited().value;
+  {
+    const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::optimizer};
+    if (is_enqueued)
+      synchronizer_->end_step(stream_);
+    else
+      synchronizer_->step(numbers, recipe_.clip_norm, stream_);
+    executor_->end_sums(stream_);
+    const core::Seconds more{synchronizer_->waited().value - waited};
+    timers_.reassign(metrics::Phase::optimizer, metrics::Phase::communication, more);
   }
-  of_lanes_.loss = parallel::sum_lanes(lane_losses_);
+  if (synchronizer_->is_halted()) restore_statistics();
 }
 
-void Learner::compute_gradients(const data::Batch& batch, core::StepNumbers numbers) {
-  if (runtime::is_host_the_device()) report_before_ = report();
+void Learner::note_begin(const data::Batch& batch, const StepPlace& at) {
   std::swap(made_, made_before_);
-  made_.step = numbers.step;
+  made_.step = at.step;
   made_.ids.assign(batch.ids.begin(), batch.ids.end());
   ++n_unreported_;
   keep_statistics();
-  is_update_enqueued_ = false;
-  if (is_recorded(batch)) return run_recorded(batch, numbers);
-  numbers.sample_weight = 1.0f / static_cast<float>(batch.n_global);
-  if (lanes_) return run_lanes(batch, numbers);
-  // In a smaller batch some ranks have more samples than others; each rank moves the running statistics by its share.
-  const bool is_uneven = batch.n_global < recipe_.batch;
-  if (is_uneven) set_statistics(mean_statistics(1));
-  run_parts(batch, numbers);
-  if (is_uneven) set_statistics(mean_statistics(batch.n));
+}
+
+void Learner::compute_gradients(const data::Batch& batch, const StepPlace& at) {
+  note_begin(batch, at);
+  run(batch, at);
+}
+
+parallel::StepReport Learner::step(const data::Batch& batch, const StepPlace& at) {
+  parallel::StepReport before;
+  if (!recipe_.device.runs_behind) before = report_last();
+  note_begin(batch, at);
+  bool is_updated = false;
+  if (is_recorded(batch))
+    is_updated = run_recorded(batch, at);
+  else
+    run(batch, at);
+  update(numbers_of(at, batch, batch, true), is_updated);
+  const auto replica = synchronizer_->replica_hash();
+  if (recipe_.device.runs_behind) before = report_before_last();
+  before.replica = replica;
+  return before;
 }
 
 }  // namespace lockstep::training

@@ -41,13 +41,13 @@ std::string remedies(const Recipe& recipe, const MemoryNeed& need, const Fitting
                             fitting.in_parts->accumulate, of_group(*fitting.in_parts),
                             recipe.has_lanes() ? ", as more --lanes do" : "");
   if (!of_batch.empty()) remedies.push_back(of_batch);
-  // On devices, a 16-bit precision also needs a copy of the parameters.
-  const bool is_on_host = runtime::is_host_the_device();
-  if (recipe.precision == "f32" && (is_on_host || need.activations > 2 * need.arena))
-    remedies.emplace_back(is_on_host ? "--precision bf16" : "--precision auto");
+  // In a device's own memory, a 16-bit precision also needs a copy of the parameters.
+  const bool has_own_memory = recipe.device.has_own_memory;
+  if (recipe.precision == nn::Precision::f32 && (!has_own_memory || need.activations > 2 * need.arena))
+    remedies.emplace_back(has_own_memory ? "--precision auto" : "--precision bf16");
   if (n_local > 1) remedies.emplace_back("fewer ranks per node");
-  remedies.emplace_back(is_on_host ? "--dry-run reports the need of a run"
-                                   : "--device host --dry-run reports the need on a host");
+  remedies.emplace_back(has_own_memory ? "--device host --dry-run reports the need on a host"
+                                       : "--dry-run reports the need of a run");
   return core::join(remedies, "; ");
 }
 
@@ -147,8 +147,7 @@ MemoryNeed memory_need(nn::Device& device, const Recipe& recipe, const nn::Netwo
   const Planned planned = plan(device, recipe, network, need.at_a_time, n_ranks);
   need.activations = planned.activations;
   need.arena = planned.arena;
-  const bool is_on_host = runtime::is_host_the_device();
-  need.optimizer = n_states(recipe) * need.arena / (is_on_host ? n_local : 1);
+  need.optimizer = n_states(recipe) * need.arena / (recipe.device.has_own_memory ? 1 : n_local);
   need.copy = copy_bytes(recipe, need.arena, n_local);
   if (recipe.has_lanes())  // sums that wait for their other half: see parallel::Lanes
     need.optimizer +=
@@ -223,17 +222,17 @@ MemoryCheck check_memory(const runtime::Communicator& world, const OpenDevice& p
   const runtime::Topology& topology = place.topology;
   const runtime::Place& me = topology.places[static_cast<std::size_t>(world.rank())];
   const auto n_local = static_cast<std::uint64_t>(std::ranges::count(topology.places, me.node, &runtime::Place::node));
-  const bool is_on_host = runtime::is_host_the_device();
+  const bool has_own_memory = recipe.device.has_own_memory;
   MemoryCheck check;
   std::uint64_t left = 0;
   runtime::LimitsLeft limits;
   runtime::together(world, [&] {
-    left = is_on_host ? runtime::available_memory().value : runtime::accelerator()->available().value;
+    left = (has_own_memory ? runtime::accelerator()->available() : runtime::available_memory()).value;
     limits = runtime::limits_left();
     check.need = memory_need(*place.device, recipe, network, most, world.n_ranks(), n_local);
     check.need.is_of_training = is_of_training;
   });
-  const GpuRoom gpu{is_on_host ? 0 : left, static_cast<std::uint64_t>(place.choice.n_sharing)};
+  const GpuRoom gpu{has_own_memory ? left : 0, static_cast<std::uint64_t>(place.choice.n_sharing)};
   check.of_gpu = gpu.of_all();
   const std::uint64_t of_rank = gpu.of_rank();
   const std::vector<std::uint64_t> of_ranks = runtime::gather_values(world, std::span{&of_rank, 1});
@@ -241,7 +240,7 @@ MemoryCheck check_memory(const runtime::Communicator& world, const OpenDevice& p
       runtime::broadcast_value(world, of_ranks.empty() ? 0 : *std::ranges::min_element(of_ranks));
   check.misfit = core::complaint_of([&] {
     runtime::together(world, [&] {
-      if (!is_on_host)
+      if (has_own_memory)
         return compare_device_memory(recipe, check.need, gpu, least_of_rank, world.n_ranks(), me.host,
                                      activations_planner(*place.device, network, world.n_ranks()));
       compare_memory(recipe, check.need, n_local, world.n_ranks(), me.host,

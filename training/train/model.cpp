@@ -12,13 +12,8 @@
 namespace lockstep::training {
 namespace {
 
-nn::Loss loss_of(const Recipe& recipe) noexcept {
-  if (recipe.loss == "mse") return nn::Loss::mse;
-  return recipe.loss == "nll" ? nn::Loss::nll : nn::Loss::cross_entropy;
-}
-
 std::uint64_t n_outputs(const Recipe& recipe, const data::SetSpec& spec) {
-  if (recipe.loss == "mse") return spec.y.n_elements();
+  if (recipe.loss == nn::Loss::mse) return spec.y.n_elements();
   if (recipe.classes == 0) return spec.classes.size();
   return recipe.classes;
 }
@@ -130,7 +125,7 @@ bool comes_to_batch(const Recipe& recipe, std::uint64_t n_samples, std::uint64_t
 
 void check_set(const Recipe& recipe, const data::SetSpec& spec) {
   if (nn::find_model(recipe.model).takes_ids) check_ids(recipe, spec);
-  recipe.loss == "mse" ? check_numbers(recipe, spec) : check_classes(recipe, spec);
+  recipe.loss == nn::Loss::mse ? check_numbers(recipe, spec) : check_classes(recipe, spec);
 }
 
 nn::Network make_network(const Recipe& recipe, const DataInfo& data) try {
@@ -141,7 +136,7 @@ nn::Network make_network(const Recipe& recipe, const DataInfo& data) try {
                          .takes_pixels = data.are_pixels,
                          .has_dropout = recipe.dropout,
                          .cifar_stem = recipe.cifar_stem,
-                         .has_log_softmax = recipe.loss == "nll"});
+                         .has_log_softmax = recipe.loss == nn::Loss::nll});
 } catch (const core::Error& error) {
   if (!error.problem().where.starts_with("layer ")) throw;
   core::fail_usage({.what = fmt::format("model {} does not accept the samples of {}: {} in {}", recipe.model,
@@ -180,11 +175,9 @@ void check_groups(const Recipe& recipe, const nn::Network& network, std::uint64_
 nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_batch) noexcept {
   return {.max_batch = max_batch,
           .bn_group = recipe.bn_group,
-          .loss = loss_of(recipe),
+          .loss = recipe.loss,
           .label_smoothing = recipe.label_smoothing,
-          .precision = recipe.precision == "bf16"  ? nn::Precision::bf16
-                       : recipe.precision == "f16" ? nn::Precision::f16
-                                                   : nn::Precision::f32,
+          .precision = recipe.precision.value_or(nn::Precision::f32),
           .seed = recipe.seed,
           .is_deterministic = recipe.deterministic};
 }

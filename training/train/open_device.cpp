@@ -19,6 +19,10 @@ runtime::DeviceChoice choose_training_device(const runtime::Communicator& world,
   return {.why_not = std::string{lacking}};
 }
 
+std::unique_ptr<nn::Device> open_accelerator(const runtime::DeviceChoice& choice, int n_threads, bool tunes) {
+  return choice.is_host() ? nullptr : nn::open_accelerated_device(n_threads, tunes);
+}
+
 std::unique_ptr<OpenDevice> open_device(const runtime::Communicator& world, const runtime::DeviceRequest& request,
                                         int n_threads, bool tunes) {
   auto open = std::make_unique<OpenDevice>();
@@ -26,19 +30,21 @@ std::unique_ptr<OpenDevice> open_device(const runtime::Communicator& world, cons
   open->choice = choose_training_device(world, open->topology, request);
   runtime::together(world, [&] {
     open->use.emplace(open->choice);
-    open->device = open->choice.is_host() ? nn::open_device(n_threads) : nn::open_accelerated_device(n_threads, tunes);
+    open->device = open_accelerator(open->choice, n_threads, tunes);
+    if (!open->device) open->device = nn::open_device(n_threads);
   });
   return open;
 }
 
 void settle(Recipe& recipe, const runtime::DeviceChoice& choice) {
-  recipe.is_on_device = !choice.is_host();
-  if (recipe.precision == "bf16" && !choice.is_host() && !choice.all_have_bf16)
+  recipe.device = runtime::traits_of(choice);
+  if (recipe.precision == nn::Precision::bf16 && !recipe.device.has_bf16)
     core::fail_usage({.what = "a GPU of this run does not multiply matrices in bf16",
                       .where = "precision",
                       .expected = "f16 or f32, or an A100 or newer for every rank",
                       .fix = "--precision auto, or f16"});
-  if (recipe.precision == "auto") recipe.precision = choice.is_host() ? "f32" : choice.all_have_bf16 ? "bf16" : "f16";
+  const nn::Precision of_16_bits = recipe.device.has_bf16 ? nn::Precision::bf16 : nn::Precision::f16;
+  if (!recipe.precision) recipe.precision = recipe.device.has_f16 ? of_16_bits : nn::Precision::f32;
 }
 
 std::string to_text(const runtime::DeviceChoice& choice) {

@@ -27,13 +27,17 @@ struct OpenDevice {
                                                            const runtime::Topology& topology,
                                                            const runtime::DeviceRequest& request);
 
+/// Opens the accelerator of a choice that is in use; null for the host. Like nn::open_accelerated_device().
+[[nodiscard]] std::unique_ptr<nn::Device> open_accelerator(const runtime::DeviceChoice& choice, int n_threads,
+                                                           bool tunes = false);
+
 /// Collective. `n_threads`: for a host. `tunes`: as in nn::open_accelerated_device(). Throws core::Error (usage or
 /// system).
 [[nodiscard]] std::unique_ptr<OpenDevice> open_device(const runtime::Communicator& world,
                                                       const runtime::DeviceRequest& request, int n_threads,
                                                       bool tunes = false);
 
-/// Applies the device to a recipe: what bits depend on, and the precision for "auto". Throws core::Error (usage) for a
+/// Applies the device to a recipe: its traits, and the precision for "auto". Throws core::Error (usage) for a
 /// precision that a GPU of the run lacks.
 void settle(Recipe& recipe, const runtime::DeviceChoice& choice);
 

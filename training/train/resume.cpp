@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -17,7 +19,8 @@
 #include "core/json.hpp"
 #include "io/digest.hpp"
 #include "runtime/together.hpp"
-#include "training/run/directory.hpp"
+#include "training/recipe/specs.hpp"
+#include "training/run/status.hpp"
 
 namespace lockstep::training {
 namespace {
@@ -40,9 +43,8 @@ constexpr std::array<std::string_view, 6> fixed_keys{"model", "cifar-stem", "cla
 /// Free keys that change the order or the precision of sums, and so the last bits.
 constexpr std::array<std::string_view, 5> bit_keys{"precision", "accumulate", "lanes", "threads", "deterministic"};
 
-bool is_free(const std::string& key, const std::string& schedule) {
-  const bool is_to_the_end = schedule == "cosine" || schedule == "polynomial";
-  if (is_to_the_end && (key == "epochs" || key == "samples")) return false;
+bool is_free(const std::string& key, const Recipe& recipe) {
+  if (has_end(recipe.schedule) && (key == "epochs" || key == "samples")) return false;
   return std::ranges::find(free_keys, key) != free_keys.end();
 }
 
@@ -155,14 +157,14 @@ RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, 
                       .where = resume_flag,
                       .expected = "a set with the same number of samples, and the same batch",
                       .fix = "use the earlier set and batch, or start a new run with its weights: --init-from"});
-  if (recipe.order == "torch" && content.at("ranks") != epochs.n_ranks)
+  if (recipe.order == data::Order::torch && content.at("ranks") != epochs.n_ranks)
     core::fail_usage({.what = fmt::format("checkpoint '{}' comes from a run on {} ranks, not {}, with the order torch",
                                           from.path(), content.at("ranks").dump(), epochs.n_ranks),
                       .where = resume_flag,
                       .expected = "the same number of ranks, because PyTorch's order depends on it",
                       .fix = fmt::format("start {} ranks", content.at("ranks").dump())});
   const auto other = differences(content.at("recipe"), Json::parse(recipe_json(recipe)),
-                                 [&](const std::string& key) { return is_free(key, recipe.schedule); });
+                                 [&](const std::string& key) { return is_free(key, recipe); });
   for (const Change& one : other)
     if (is_anyway && std::ranges::find(fixed_keys, one.key) != fixed_keys.end())
       core::fail_usage(
@@ -190,11 +192,27 @@ RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, 
   return parse_run_state(content.at("state").dump());
 }
 
+void require_ledger(const runtime::Communicator& world, const checkpoint::Checkpoint& from, const RunState& state,
+                    Batches& training) {
+  const std::uint64_t n_steps = state.of_epoch.n_steps;
+  const std::uint64_t mine = training.ledger_before(state.epoch, n_steps).hash();
+  const std::vector<std::uint64_t> all = runtime::gather_values(world, std::span{&mine, 1});
+  const std::uint64_t ledger =
+      runtime::broadcast_value(world, std::accumulate(all.begin(), all.end(), std::uint64_t{0}));
+  runtime::together(world, [&] {
+    if (state.ledger != ledger)
+      core::refuse_field(from.path() + "/index.json", "content.state.ledger", fmt::format("is {}", state.ledger),
+                         fmt::format("{}, after {} step{} of the epoch, with the samples and the order of this run",
+                                     ledger, n_steps, n_steps == 1 ? "" : "s"),
+                         checkpoint::damaged_fix);
+  });
+}
+
 std::vector<Change> changes_of_bits(const checkpoint::Checkpoint& from, const Recipe& recipe, const Epochs& epochs) {
   if (!recipe.deterministic) return {};
   const Json content = Json::parse(from.content());
   const auto keeps_bits = [&](const std::string& key) {
-    return is_free(key, recipe.schedule) && std::ranges::find(bit_keys, key) == bit_keys.end();
+    return is_free(key, recipe) && std::ranges::find(bit_keys, key) == bit_keys.end();
   };
   std::vector<Change> all = differences(content.at("recipe"), Json::parse(recipe_json(recipe)), keeps_bits);
   const auto is_one = [](const std::string& n) { return n == "0" || n == "1" || n == "not set"; };  // as threads_of()

@@ -14,6 +14,7 @@
 #include "training/recipe/resume_promise.hpp"
 #include "training/run/options.hpp"
 #include "training/train/bad_step.hpp"
+#include "training/train/batches.hpp"
 #include "training/train/state.hpp"
 
 namespace lockstep::training {
@@ -42,6 +43,12 @@ struct Epochs {
 /// bad step; and, unless `is_anyway`, if it had another recipe or set.
 [[nodiscard]] RunState resume_state(const checkpoint::Checkpoint& from, const Recipe& recipe, const Epochs& epochs,
                                     bool is_anyway);
+
+/// Collective: throws core::Error, the same on all ranks, unless `from` counts the samples of its epoch as this run
+/// does. The digest of an index does not tell who has written it, and at the end of the epoch a wrong ledger would look
+/// like lost samples.
+void require_ledger(const runtime::Communicator& world, const checkpoint::Checkpoint& from, const RunState& state,
+                    Batches& training);
 
 /// Returns what a deterministic run has changed since the checkpoint, if that changes bits: keys that resume_state()
 /// allows to change, those of --resume-anyway, and the number of ranks if bits depend on it.

@@ -11,6 +11,7 @@
 #include "runtime/session.hpp"
 #include "training/recipe/resume_promise.hpp"
 #include "training/recipe/specs.hpp"
+#include "training/recipe/words.hpp"
 #include "training/train/check_data.hpp"
 #include "training/train/dry_run.hpp"
 #include "training/train/memory.hpp"
@@ -27,8 +28,8 @@ int threads_of(const runtime::Communicator& world, const Recipe& recipe) {
 namespace {
 
 /// Why plans are not tuned; empty if they are.
-std::string_view why_not_tuned(const OpenDevice& place, const Recipe& recipe, const RunOptions& options) {
-  if (place.choice.is_host()) return "is on the host";
+std::string_view why_not_tuned(const Recipe& recipe, const RunOptions& options) {
+  if (!recipe.device.has_own_memory) return "is on the host";
   if (options.dry_run) return "trains nothing";
   return recipe.deterministic ? "chooses nothing by timing" : "";
 }
@@ -48,8 +49,8 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
     if (check.misfit && !options.dry_run) throw core::Error{*check.misfit};
     return check;
   };
-  // On hosts the memory of an evaluation is checked when it is used, on GPUs at once.
-  const bool may_take_less = options.evaluate_only && place.choice.is_host();
+  // The memory of an evaluation is checked when it is used, but a device's own memory at once.
+  const bool may_take_less = options.evaluate_only && !recipe.device.has_own_memory;
   const auto fit = [&](const DataInfo& info, std::uint64_t most) {
     const nn::Network network = fitting_network(info);
     if (!may_take_less && !options.dry_run) require_memory(network, most);
@@ -72,21 +73,21 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
   const Batches& batches = setup.main_batches();
   nn::Network network = fitting_network(batches.info());
   setup.warnings = surprises(resolved, setup.goal, training, evaluation, !options.init_from.empty());
-  if (recipe.is_on_device && recipe.deterministic)
+  if (recipe.deterministic && !recipe.device.adds_lanes)
     setup.warnings.push_back(
         "on GPUs a deterministic run has no lanes, and the same bits only on the same number of ranks; --device host "
         "has them on any");
-  if (place.choice.is_host() && options.device.shares_gpu)
+  if (!recipe.device.has_own_memory && options.device.shares_gpu)
     setup.warnings.push_back("--share-gpu has no effect: this run is on the host");
-  if (const auto why_not = why_not_tuned(place, recipe, options); options.tune && !why_not.empty())
+  if (const auto why_not = why_not_tuned(recipe, options); options.tune && !why_not.empty())
     setup.warnings.push_back(fmt::format("--autotune has no effect: this run {}", why_not));
-  const bool is_need_of_anywhere = options.dry_run && place.choice.is_host();
+  const bool is_need_of_anywhere = options.dry_run && !recipe.device.has_own_memory;
   if (!may_take_less && !is_need_of_anywhere) setup.memory = require_memory(network, batches.most());
   if (setup.memory && setup.memory->misfit) return setup;
   setup.transport = comm::make_transport(world, {.topology = &place.topology});
-  if (!place.choice.is_host() && world.n_ranks() > 1)
-    setup.devices = comm::make_device_group(*setup.transport, place.choice);
-  if (!place.choice.is_host() && world.n_ranks() > 1 && comm::nccl_version().empty())
+  const bool connects_devices = recipe.device.has_own_memory && world.n_ranks() > 1;
+  if (connects_devices) setup.devices = comm::make_device_group(*setup.transport, place.choice);
+  if (connects_devices && comm::nccl_version().empty())
     setup.warnings.push_back(
         "gradients are summed through the host, because this program is built without NCCL: build it with NCCL 2.18 or "
         "newer");
@@ -113,7 +114,7 @@ StartRecord start_record(const runtime::Communicator& world, const runtime::Topo
   StartRecord record{
       .model = recipe.model,
       .n_parameters = setup.learner->network().n_parameter_elements(),
-      .precision = recipe.precision,
+      .precision = std::string{word_of(recipe.precision)},
       .data = recipe.synthetic ? "synthetic" : recipe.data,
       .n_samples = batches.info().n_samples,
       .shape = nn::to_string(batches.info().input),
@@ -125,7 +126,7 @@ StartRecord start_record(const runtime::Communicator& world, const runtime::Topo
       .global_batch = recipe.batch,
       .memory = {executor.n_bytes() + 2 * executor.arena_elements() * sizeof(float) +
                  (setup.memory ? setup.memory->need.optimizer : 0)},
-      .is_on_gpu = !choice.is_host(),
+      .is_device_memory = recipe.device.has_own_memory,
       .folder = folder,
       .n_epochs = setup.goal.n_epochs,
       .n_epoch_steps = batches.n_batches(),

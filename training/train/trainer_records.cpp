@@ -17,6 +17,13 @@ Position Trainer::position() const {
           .elapsed = watch_.elapsed()};
 }
 
+// What a checkpoint of now would hold.
+Snapshot Trainer::snapshot() const {
+  Snapshot now{.at = position(), .state = state_};
+  if (is_epoch_over_) now.state.begin_next_epoch();
+  return now;
+}
+
 // On rank 0.
 void Trainer::tell_forecast() {
   if (!limit_.is_known() || epoch_time_.value <= 0) return;
@@ -33,7 +40,7 @@ EpochRecord Trainer::epoch_record(const Position& begin) const {
                      .n_steps = state_.n_steps - begin.step,
                      .loss = epoch.mean_loss(),
                      .learning_rate = state_.learning_rate};
-  if (recipe_.loss != "mse") record.top1_percent = epoch.top1_percent();
+  if (recipe_.loss != nn::Loss::mse) record.top1_percent = epoch.top1_percent();
   record.time = {record.at.elapsed.value - begin.elapsed.value};
   record.samples_per_s =
       static_cast<double>(state_.samples_seen - begin.samples_seen) / std::max(record.time.value, 1e-9);
@@ -44,7 +51,7 @@ EvaluationRecord Trainer::evaluation_record(const nn::LossSums& sums, core::Seco
   EvaluationRecord record{
       .at = position(), .n_samples = sums.n, .loss = mean(sums.loss, sums.n), .n_top1 = sums.n_top1, .time = time};
   record.rmse = rmse_of(recipe_, record.loss);
-  if (recipe_.loss == "mse") return record;
+  if (recipe_.loss == nn::Loss::mse) return record;
   record.top1_percent = 100 * mean(static_cast<double>(sums.n_top1), sums.n);
   if (constexpr std::size_t of_all = 5; setup_.batches.evaluation->info().spec.classes.size() > of_all)
     record.top5_percent = 100 * mean(static_cast<double>(sums.n_top5), sums.n);

@@ -61,7 +61,7 @@ struct Treated {
 };
 
 /// The source knows what was done to those of each entry.
-using Tally = std::array<Treated, 13>;
+using Tally = std::array<Treated, 14>;
 
 inline void add(Treated& sum, const Treated& more) noexcept {
   sum.n += more.n;

@@ -26,6 +26,7 @@ struct ImageFacts {
   bool has_fewer_bits = false;         ///< are significant than are stored
   bool is_animated = false;            ///< the default picture is taken
   bool has_more_pictures = false;      ///< the first is taken
+  bool has_data_behind = false;        ///< the end of the picture, not read; never with has_more_pictures
   bool has_other_orientation = false;  ///< of XMP beside that of EXIF
   std::uint32_t white = 255;           ///< the value that became 255
   std::uint32_t highest = 0;           ///< the highest there is; 0 if libpng scaled, or nothing did

@@ -83,23 +83,42 @@ void choose_orientation(std::optional<int> exif, std::optional<int> xmp, ImageFa
   facts.has_other_orientation = exif && xmp && *exif != *xmp;
 }
 
-/// Calls `see(marker, payload)` for the segments of a JPEG before its first scan.
+constexpr std::uint32_t end_of_image = 0xd9;  ///< a marker of a JPEG, behind 0xff
+
+/// Calls `see(marker, payload)` for the segments of a JPEG before its first scan. Returns the offset of that scan.
 template <class See>
-void for_segments(std::span<const std::byte> file, See&& see) {
-  constexpr std::uint32_t start_of_scan = 0xda, end_of_image = 0xd9;
+std::uint64_t for_segments(std::span<const std::byte> file, See&& see) {
+  constexpr std::uint32_t start_of_scan = 0xda;
   const Bytes bytes{file};
-  for (std::uint64_t at = 2; bytes.number(at, 1) == 0xff;) {
+  std::uint64_t at = 2;
+  while (bytes.number(at, 1) == 0xff) {
     const std::uint32_t marker = bytes.number(at + 1, 1).value_or(end_of_image);
     if (marker == 0xff) {  // filling
       ++at;
       continue;
     }
-    if (marker == start_of_scan || marker == end_of_image) return;
+    if (marker == start_of_scan || marker == end_of_image) break;
     const std::uint32_t length = bytes.number(at + 2, 2).value_or(0);
-    if (length < 2) return;
+    if (length < 2) break;
     see(marker, bytes.from(at + 4, length - 2));
     at += 2 + length;
   }
+  return at;
+}
+
+/// Whether anything but zeros is behind the picture whose first scan is at `at`. Markers have a length,
+/// except the end, restarts (0xd0 to 0xd7), and 0, which stands for a byte 0xff of a scan.
+bool has_data_behind(std::span<const std::byte> file, std::uint64_t at) {
+  const Bytes bytes{file};
+  while (at < file.size()) {
+    const auto next = std::find(file.begin() + static_cast<std::ptrdiff_t>(at), file.end(), std::byte{0xff});
+    at = static_cast<std::uint64_t>(next - file.begin());
+    const std::uint32_t marker = bytes.number(at + 1, 1).value_or(0);
+    if (marker == end_of_image) break;
+    const bool has_length = marker > 1 && marker != 0xff && (marker < 0xd0 || marker > 0xd7);
+    at += marker == 0xff ? 1 : 2 + (has_length ? bytes.number(at + 2, 2).value_or(0) : 0);
+  }
+  return std::ranges::any_of(bytes.from(at + 2, file.size()), [](std::byte b) { return b != std::byte{0}; });
 }
 
 /// Calls `see(name, data)` for the chunks of a PNG.
@@ -123,7 +142,7 @@ void look_into_jpeg(std::span<const std::byte> file, ImageFacts& facts) {
                              multi_picture = "MPF\0"sv;
   bool has_exif = false;
   std::optional<int> by_exif, by_xmp;
-  for_segments(file, [&](std::uint32_t marker, std::span<const std::byte> payload) {
+  const auto see = [&](std::uint32_t marker, std::span<const std::byte> payload) {
     const Bytes bytes{payload};
     if (marker == app1 && bytes.has(0, exif)) {
       if (!has_exif) by_exif = orientation_in_tiff(payload.subspan(exif.size()));
@@ -135,7 +154,9 @@ void look_into_jpeg(std::span<const std::byte> file, ImageFacts& facts) {
     } else if (marker == app2 && bytes.has(0, multi_picture)) {
       facts.has_more_pictures = true;
     }
-  });
+  };
+  const std::uint64_t first_scan = for_segments(file, see);
+  facts.has_data_behind = !facts.has_more_pictures && has_data_behind(file, first_scan);  // MPF has its pictures there
   choose_orientation(by_exif, by_xmp, facts);
 }
 

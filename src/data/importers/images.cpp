@@ -65,7 +65,7 @@ struct Treatment {
   std::string_view text;
 };
 
-constexpr std::array<Treatment, 13> treatments{{
+constexpr std::array<Treatment, 14> treatments{{
     {[](const ImageFacts& facts, auto) { return facts.orientation != 1; }, Remark::Kind::changed,
      "turned upright by their EXIF or XMP orientation; --keep-orientation takes pixels as stored"},
     {[](const ImageFacts& facts, auto) { return facts.white != 255; }, Remark::Kind::changed,
@@ -88,6 +88,8 @@ constexpr std::array<Treatment, 13> treatments{{
      "with an animation (APNG): the picture for programs without animation is taken alone"},
     {[](const ImageFacts& facts, auto) { return facts.has_more_pictures; }, Remark::Kind::left_out,
      "with more pictures in the file (MPF), such as of depth or brightness: the first is taken alone"},
+    {[](const ImageFacts& facts, auto) { return facts.has_data_behind; }, Remark::Kind::left_out,
+     "with data behind the end of the picture, such as another picture: it is not read"},
     {[](const ImageFacts& facts, auto) { return facts.has_other_orientation; }, Remark::Kind::note,
      "whose orientation differs in EXIF and XMP: that of EXIF is taken"},
     {[](const ImageFacts& facts, std::string_view path) { return format_named(path) != facts.format; },

@@ -52,5 +52,14 @@ TEST(Shortage, IsRecognisedInWords) {
   EXPECT_EQ(core::shortage_in("unable to open file: No such file or directory"), 0);
 }
 
+TEST(Shortage, OfALimitIsFixedByRaisingIt) {
+  const std::string otherwise = "free space";
+  EXPECT_NE(core::fix_of_limit("cannot write: File too large", otherwise).find("ulimit -f"), std::string::npos);
+  EXPECT_NE(core::fix_of_limit("HDF5 cannot open: Too many open files", otherwise).find("ulimit -n"),
+            std::string::npos);
+  for (const char* const reason : {"No space left on device", "Disk quota exceeded", "Input/output error", ""})
+    EXPECT_EQ(core::fix_of_limit(reason, otherwise), otherwise) << reason;
+}
+
 }  // namespace
 }  // namespace lockstep::io

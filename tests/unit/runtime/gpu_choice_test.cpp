@@ -39,6 +39,15 @@ TEST(Gpus, FarFromTheirRanksAreToldOf) {
   EXPECT_NE(warning_of_far_gpus(choice, topology).find("rank 2 on n1"), std::string::npos);
 }
 
+TEST(Gpus, HaveTheTraitsOfTheirKindAndTheirPrecisions) {
+  const DeviceChoice host, older{.number = 0}, newer{.number = 0, .all_have_bf16 = true};
+  EXPECT_EQ(traits_of(host), DeviceTraits{});
+  EXPECT_EQ(traits_of(host), traits_of(DeviceKind::host));
+  EXPECT_EQ(traits_of(newer), traits_of(DeviceKind::cuda));
+  EXPECT_FALSE(traits_of(older).has_bf16);
+  EXPECT_TRUE(traits_of(older).has_f16 && traits_of(older).has_own_memory && traits_of(older).runs_behind);
+}
+
 TEST(ProcessorList, IsThatOfTheKernel) {
   EXPECT_EQ(parse_processors("0-2,8,10-11\n"), (std::vector<int>{0, 1, 2, 8, 10, 11}));
   EXPECT_EQ(parse_processors(""), std::vector<int>{});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "site/forms.hpp"
 #include "site/variables.hpp"
 
 namespace lockstep::site {
@@ -34,7 +35,8 @@ TEST(EnvironmentLint, EachRuleOfTheTableHasAFormAndEachMisnomerAKnownName) {
   for (const Family& family : families()) {
     EXPECT_FALSE(family.reader.empty()) << family.prefix;
     const bool is_of_system = family.reader == "Slurm" || family.reader == "PBS";  // what the other one has instead
-    for (const Family::Rule& rule : family.rules) EXPECT_NE(rule.form.has_value(), is_of_system) << rule.name;
+    for (const Family::Rule& rule : family.rules)
+      EXPECT_TRUE(is_of_system ? rule.form == "like" : is_form(rule.form)) << rule.name;
     for (const auto& [wrong, right] : family.misnomers) {
       EXPECT_TRUE(is_known_variable(std::string{family.prefix} + std::string{right})) << right;
       EXPECT_FALSE(is_known_variable(std::string{family.prefix} + std::string{wrong})) << wrong;

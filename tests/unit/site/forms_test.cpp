@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "site/options.hpp"
+
 namespace lockstep::site {
 namespace {
 
@@ -46,7 +48,7 @@ TEST(Forms, GenericResources) {
 }
 
 struct OfForm {
-  Form form;
+  std::string_view form;
   const char* words;
   std::vector<const char*> right;
   std::vector<const char*> wrong;
@@ -54,29 +56,37 @@ struct OfForm {
 
 TEST(Forms, TakeWhatBatchSystemsTake) {
   const OfForm table[] = {
-      {Form::text, "", {"", "a b"}, {}},
-      {Form::count, "", {"1", "12"}, {"0", "-1", "", "1.5", "4x"}},
-      {Form::whole, "", {"0", "3"}, {"-1", "a"}},
-      {Form::nodes, "", {"2", "2-4", "1k"}, {"0", "2-", "2-4-6", "two"}},
-      {Form::gpus, "", {"4", "a100:4", "volta:3,kepler:1"}, {"a100", "", "4:a100"}},
-      {Form::gres, "", {"gpu:2", "gpu", "gpu:a100:4,nvme:1", "help"}, {"gpus:2", "gpu:a:b:c"}},
-      {Form::memory, "", {"208G", "4096", "0", "512mb"}, {"0.5G", "8 G", "G"}},
-      {Form::size, "", {"480gb", "1024", "2w"}, {"1.5gb", "gb"}},
-      {Form::time, "", {"10", "1-0", "UNLIMITED"}, {"1h", "1:2:3:4"}},
-      {Form::duration, "", {"12:00:00", "60"}, {"12h", "1-0"}},
-      {Form::path, "", {"/a/b", "a/b", "%x-%j.out"}, {"~/w", "~"}},
-      {Form::signal, "", {"USR1", "B:SIGUSR1@300", "10@60", "R:TERM"}, {"USR@300", "B:@3", "USR1@soon", "USR1@70000"}},
-      {Form::array, "", {"0-15", "1,3,5-7", "0-15:4%2"}, {"a", "1-2-3", "1%0", "-1"}},
-      {Form::dependency, "", {"afterok:20:21", "singleton", "afterok:1?afterany:2"}, {"afterok", "then:20", ""}},
-      {Form::word, "append truncate", {"append", "Append"}, {"add", ""}},
-      {Form::list, "NONE END FAIL", {"END", "end,fail"}, {"ENDED", "END,,FAIL", "END FAIL"}},
-      {Form::parts, "free scatter excl group=", {"scatter", "scatter:excl", "group=host"}, {"scater", "group", ""}},
-      {Form::letters, "oedn", {"oe", "eod"}, {"x", ""}},
+      {"text", "", {"", "a b"}, {}},
+      {"count", "", {"1", "12"}, {"0", "-1", "", "1.5", "4x"}},
+      {"whole", "", {"0", "3"}, {"-1", "a"}},
+      {"nodes", "", {"2", "2-4", "1k"}, {"0", "2-", "2-4-6", "two"}},
+      {"gpus", "", {"4", "a100:4", "volta:3,kepler:1"}, {"a100", "", "4:a100"}},
+      {"gres", "", {"gpu:2", "gpu", "gpu:a100:4,nvme:1", "help"}, {"gpus:2", "gpu:a:b:c"}},
+      {"memory", "", {"208G", "4096", "0", "512mb"}, {"0.5G", "8 G", "G"}},
+      {"size", "", {"480gb", "1024", "2w"}, {"1.5gb", "gb"}},
+      {"time", "", {"10", "1-0", "UNLIMITED"}, {"1h", "1:2:3:4"}},
+      {"duration", "", {"12:00:00", "60"}, {"12h", "1-0"}},
+      {"path", "", {"/a/b", "a/b", "%x-%j.out"}, {"~/w", "~"}},
+      {"signal", "", {"USR1", "B:SIGUSR1@300", "10@60", "R:TERM"}, {"USR@300", "B:@3", "USR1@soon", "USR1@70000"}},
+      {"array", "", {"0-15", "1,3,5-7", "0-15:4%2"}, {"a", "1-2-3", "1%0", "-1"}},
+      {"dependency", "", {"afterok:20:21", "singleton", "afterok:1?afterany:2"}, {"afterok", "then:20", ""}},
+      {"word", "append truncate", {"append", "Append"}, {"add", ""}},
+      {"list", "NONE END FAIL", {"END", "end,fail"}, {"ENDED", "END,,FAIL", "END FAIL"}},
+      {"parts", "free scatter excl group=", {"scatter", "scatter:excl", "group=host"}, {"scater", "group", ""}},
+      {"letters", "oedn", {"oe", "eod"}, {"x", ""}},
   };
   for (const OfForm& one : table) {
     for (const char* const value : one.right) EXPECT_EQ(expected_of(one.form, one.words, value), "") << value;
     for (const char* const value : one.wrong) EXPECT_NE(expected_of(one.form, one.words, value), "") << value;
   }
+}
+
+TEST(Forms, OfTheTablesAreKnown) {
+  for (const OptionSet set :
+       {OptionSet::slurm, OptionSet::qsub, OptionSet::mpi, OptionSet::torch, OptionSet::resources})
+    for (const Option& option : options_of(set)) EXPECT_TRUE(is_form(option.form)) << option.name;
+  EXPECT_FALSE(is_form("like"));
+  EXPECT_NE(expected_of("cuont", "", "1"), "");
 }
 
 TEST(Forms, SignalsHaveOneName) {

@@ -105,6 +105,20 @@ TEST(ImageMetadata, ProfilesAndGammaAreSeen) {
   EXPECT_FALSE(decode_image(srgb, 3).facts.has_gamma);
 }
 
+// Segments between scans may have the bytes of an end in them.
+TEST(ImageMetadata, DataBehindThePictureIsSeen) {
+  const std::string begin{"\xff\xd8\xff\xe0\0\x04\xff\xd9\xff\xda\0\x03\x01", 13},
+      scan{"ab\xff\0\xff\xd0z\xff\xff\xc4\0\x04\xff\xd9\xff\xda\0\x02yx", 20}, end = "\xff\xd9";
+  const auto is_seen = [&](const std::string& text) { return of_jpeg(bytes_of(text)).has_data_behind; };
+  for (const std::string& whole : {begin + end, begin + scan + end, begin + scan + scan + end}) {
+    EXPECT_FALSE(is_seen(whole));
+    EXPECT_FALSE(is_seen(whole + std::string(9, '\0')));
+    EXPECT_TRUE(is_seen(whole + std::string(9, '\0') + "x"));
+    EXPECT_TRUE(is_seen(whole + whole));
+    for (std::size_t n = 0; n < whole.size(); ++n) EXPECT_FALSE(is_seen(whole.substr(0, n))) << n;
+  }
+}
+
 TEST(ImageMetadata, FewerBitsAndAnimationsAreSeen) {
   const FileBytes png = make_png(make_shades(4, 4, 3));
   const auto bits = [&](const std::string& value) {

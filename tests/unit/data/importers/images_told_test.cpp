@@ -38,12 +38,19 @@ const Remark with_alpha = left_out("with transparency: it is left out, colours s
 const Remark in_inks = changed("converted from CMYK, inverted as Adobe's programs write it, to RGB");
 const Remark with_others =
     left_out("with more pictures in the file (MPF), such as of depth or brightness: the first is taken alone");
+const Remark with_data_behind =
+    left_out("with data behind the end of the picture, such as another picture: it is not read");
 const Remark called_otherwise = note("in another format than the name says: the content counts");
 
 FileBytes with_multi_picture(FileBytes jpeg) {
   const FileBytes segment = bytes_of({"\xff\xe2\x00\x06MPF\0", 8});
   jpeg.insert(jpeg.begin() + 2, segment.begin(), segment.end());
   return jpeg;
+}
+
+FileBytes with_behind(FileBytes file, const FileBytes& data) {
+  file.insert(file.end(), data.begin(), data.end());
+  return file;
 }
 
 std::vector<Changed> changed_images() {
@@ -65,6 +72,10 @@ std::vector<Changed> changed_images() {
       {"1.png", make_png(pixels, 4, 4, {.color_type = PNG_COLOR_TYPE_RGB_ALPHA}), {with_alpha}},
       {"1.jpg", make_jpeg(FileBytes(256, std::byte{9}), 8, 8, TJPF_CMYK), {in_inks}},
       {"1.jpg", with_multi_picture(make_jpeg(colour)), {with_others}},
+      {"1.jpg", with_behind(make_jpeg(colour), make_jpeg(gray)), {with_data_behind}},
+      {"1.jpg", with_behind(make_jpeg(colour), bytes_of("\nnotes")), {with_data_behind}},
+      {"1.jpg", with_behind(make_jpeg(colour), FileBytes(512)), {}},
+      {"1.jpg", with_behind(with_multi_picture(make_jpeg(colour)), make_jpeg(gray)), {with_others}},
       {"1.jpg", make_png(colour), {called_otherwise}},
       {"1.png", make_jpeg(colour), {called_otherwise}},
       {"1.pgm", make_jpeg(colour), {called_otherwise}}};

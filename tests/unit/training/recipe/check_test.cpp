@@ -83,9 +83,9 @@ TEST(RecipeCheck, TheLossMustBeAbleToTrainTheModel) {
   EXPECT_TRUE(has(message, "the loss cross_entropy does not fit the model toy (--loss)")) << message;
   EXPECT_TRUE(has(refused_text(residual, {"--loss", "mse"}), "cross_entropy or nll, because its outputs are classes"));
   EXPECT_TRUE(has(refused_text(toy, {"--loss", "nll"}), "mse, because its outputs are numbers"));
-  EXPECT_EQ(resolve(residual, {"--loss", "nll"}).recipe.loss, "nll");
+  EXPECT_EQ(resolve(residual, {"--loss", "nll"}).recipe.loss, nn::Loss::nll);
   EXPECT_TRUE(has(refused_text(residual, {"--loss", "nll", "--label-smoothing", "0.1"}), "label-smoothing"));
-  EXPECT_EQ(resolve(toy, {"--loss", "mse"}).recipe.loss, "mse");
+  EXPECT_EQ(resolve(toy, {"--loss", "mse"}).recipe.loss, nn::Loss::mse);
 }
 
 TEST(RecipeCheck, OptimizerAndSchedule) {

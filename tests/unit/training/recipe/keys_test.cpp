@@ -1,6 +1,8 @@
 #include "training/recipe/keys.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -26,10 +28,20 @@ TEST(RecipeKeys, NoTwoKeysShareAMember) {
 }
 
 TEST(RecipeKeys, EveryMemberHasAKey) {
-  std::size_t bytes = 0;
-  for (const Key& key : all_keys())
-    bytes += std::visit([]<class T>(T Recipe::*) { return (sizeof(T) + 7) / 8 * 8; }, key.member);
-  EXPECT_GE(bytes, sizeof(Recipe)) << "a member that no key writes";
+  const Recipe recipe;
+  const auto* const begin = reinterpret_cast<const std::byte*>(&recipe);
+  std::map<std::ptrdiff_t, std::ptrdiff_t> ends{{sizeof(Recipe), sizeof(Recipe)}};  // by where each member begins
+  const auto add = [&](auto member) {
+    const std::ptrdiff_t at = reinterpret_cast<const std::byte*>(&(recipe.*member)) - begin;
+    ends[at] = at + static_cast<std::ptrdiff_t>(sizeof(recipe.*member));
+  };
+  for (const Key& key : all_keys()) std::visit(add, key.member);
+  add(&Recipe::device);  // not a key
+  constexpr std::ptrdiff_t most_padding = alignof(Recipe) - 1;
+  for (std::ptrdiff_t end = 0; const auto& [at, end_of_member] : ends) {
+    EXPECT_LE(at - end, most_padding) << "a member before byte " << at << " that no key writes";
+    end = end_of_member;
+  }
 }
 
 TEST(RecipeKeys, EveryKeyIsAFlagAndInTheHelpWithItsDefault) {
@@ -67,6 +79,18 @@ TEST(RecipeKeys, UsesAndAlternativesNameKeys) {
   }
 }
 
+TEST(RecipeKeys, UsesNameWordsOfTheirSelectors) {
+  for (const Key& key : all_keys()) {
+    if (key.use.words.empty()) continue;
+    const Key& selector = all_keys()[find_key(key.use.selector).value()];
+    const bool is_boolean = std::holds_alternative<bool Recipe::*>(selector.member);
+    const Words known = is_boolean ? Words{"true", "false"} : words_of(selector);
+    std::istringstream words{std::string{key.use.words}};
+    for (std::string word; words >> word;)
+      EXPECT_EQ(std::count(known.begin(), known.end(), word), 1) << key.name << ": " << word;
+  }
+}
+
 TEST(RecipeKeys, ForeignWordsAreTranslatedToKeys) {
   for (const ForeignWord& word : foreign_words) {
     EXPECT_FALSE(find_key(word.name)) << word.name;
@@ -81,6 +105,16 @@ TEST(RecipeKeys, DefaultsAreWhatTheKeysAccept) {
     EXPECT_NO_THROW(assign(key, {.key = std::string{key.name}, .text = to_word(key, recipe)}, recipe)) << key.name;
     EXPECT_EQ(recipe, Recipe{}) << key.name;
   }
+}
+
+TEST(RecipeKeys, EachWordIsReadAndWrittenAsItIs) {
+  for (const Key& key : all_keys())
+    for (const std::string& word : words_of(key)) {
+      Recipe recipe;
+      assign(key, {.key = std::string{key.name}, .text = word}, recipe);
+      EXPECT_EQ(to_word(key, recipe), word) << key.name;
+      EXPECT_EQ(to_toml(key, recipe), '"' + word + '"') << key.name;
+    }
 }
 
 TEST(RecipeKeys, ModelsAreThoseOfTheNetworks) {

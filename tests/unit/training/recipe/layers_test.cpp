@@ -68,11 +68,11 @@ TEST(RecipeLayers, KeysThatStandInsteadOfOneAnother) {
 }
 
 TEST(RecipeLayers, WhatModelAndOptimizerImply) {
-  EXPECT_EQ(resolve(toy).recipe.loss, "mse");
+  EXPECT_EQ(resolve(toy).recipe.loss, nn::Loss::mse);
   EXPECT_EQ(resolve(toy).recipe.bn_group, 0U);
   const ResolvedRecipe r =
       resolve("model = \"resnet18\"\noptimizer = \"sgd\"\nbatch = 48\n", {"--optimizer", "adadelta"});
-  EXPECT_EQ(r.recipe.loss, "cross_entropy");
+  EXPECT_EQ(r.recipe.loss, nn::Loss::cross_entropy);
   EXPECT_EQ(r.recipe.lr, 1);
   EXPECT_EQ(r.recipe.eps, 1e-6);
   EXPECT_EQ(origin_of(r, "eps").note, "default for adadelta");

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/gpu_choice.hpp"
+
 namespace lockstep::training {
 namespace {
 
@@ -17,9 +19,9 @@ TEST(ResumePromise, OtherRanksAreFewerIfThereAreSome) {
 
 TEST(ResumePromise, IsWhatRecipeAndDeviceAllow) {
   Recipe by_rank = dealt_to(4);
-  by_rank.order = "torch";
+  by_rank.order = data::Order::torch;
   Recipe on_gpu = dealt_to(4);
-  on_gpu.is_on_device = true;
+  on_gpu.device = runtime::traits_of(runtime::DeviceKind::cuda);
   Recipe usual = dealt_to(4);
   usual.deterministic = false;
   const struct {

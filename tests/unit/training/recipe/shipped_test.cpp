@@ -34,7 +34,7 @@ TEST(RecipeShipped, Toy) {
   EXPECT_EQ(r.batch, 32U);
   EXPECT_EQ(r.lr, 1e-3);
   EXPECT_EQ(r.momentum, 0);
-  EXPECT_EQ(r.loss, "mse");
+  EXPECT_EQ(r.loss, nn::Loss::mse);
   EXPECT_EQ(synthesizer_of(r).name, "toy");
   EXPECT_EQ(synth_options(r).samples, 2048U);
 }
@@ -115,7 +115,7 @@ TEST(RecipeShipped, MovieLens) {
   EXPECT_EQ(r.items, 0U);
   EXPECT_EQ(r.batch, 256U);
   EXPECT_EQ(r.epochs, 10U);
-  EXPECT_EQ(r.loss, "mse");
+  EXPECT_EQ(r.loss, nn::Loss::mse);
   EXPECT_EQ(optimizer_spec(r).kind, optim::OptimizerKind::adamw);
   EXPECT_EQ(optimizer_spec(r).weight_decay, 0.01);
   EXPECT_EQ(synth_options(r).users, 610U);

@@ -37,7 +37,7 @@ Words any_flag(Random& random, const Key& key) {
         if constexpr (std::is_same_v<T, Length>) return {flag, length(random)};
         if constexpr (std::is_same_v<T, std::vector<Length>>)
           return {flag, below(random, 2) == 0 ? "3,4.5,60" : "100 samples"};
-        if (key.words != nullptr) return {flag, pick(random, key.words())};
+        if (const auto words = words_of(key); !words.empty()) return {flag, pick(random, words)};
         if (key.rule == TextRule::augmentation)
           return {flag, pick(random, {"flip", "crop:8:2,flip:0.25", "normalize:0.5:0.25"})};
         return {flag,

@@ -6,6 +6,7 @@
 
 #include "io/folder.hpp"
 #include "training/run/directory.hpp"
+#include "training/run/status.hpp"
 #include "unit/io/temporary_folder.hpp"
 #include "unit/training/run/example_run.hpp"
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Files of a run as others read and write them. files.bash schemas|weights; the environment names WRITE_EXAMPLE and SCHEMAS.
+# files.bash schemas|weights: other programs read and write the files of a run. The environment names WRITE_EXAMPLE and
+# SCHEMAS.
 set -eu
 here=$(dirname "$0")
 folder=$(mktemp -d)

@@ -67,7 +67,7 @@ TEST(RunText, TheStartSaysWhatIsAboutToHappen) {
   record.shape = "";
   record.n_ranks = record.n_nodes = 1;
   record.memory = {2'000'000'000};
-  record.is_on_gpu = true;
+  record.is_device_memory = true;
   EXPECT_EQ(
       start_text(record, {}),
       "model   mnist_cnn: 1199882 parameters, bf16\ndata    digits: 60000 samples, not evaluated\nranks   1 rank\n"

@@ -16,7 +16,7 @@ std::string refused_memory(const Recipe& recipe, std::uint64_t n_local, std::uin
 }
 
 TEST(Memory, OfANodeIsThatOfItsRanks) {
-  const Recipe recipe{.batch = 64, .precision = "f32"};
+  const Recipe recipe{.batch = 64, .precision = nn::Precision::f32};
   EXPECT_EQ(need.of_node(2), 18 * gb + gb / 2);
   EXPECT_NO_THROW(compare_memory(recipe, need, 2, 2, "node7", need.of_node(2), {any, any}));
   const std::string message = refused_memory(recipe, 2, 10 * gb + gb / 2);
@@ -35,7 +35,7 @@ TEST(Memory, SuggestsWhatFallsIntoGroupsAndParts) {
 }
 
 TEST(Memory, SuggestsNoBatchWhereNoneFits) {
-  const std::string message = refused_memory({.batch = 32, .precision = "bf16"}, 1, gb);
+  const std::string message = refused_memory({.batch = 32, .precision = nn::Precision::bf16}, 1, gb);
   EXPECT_TRUE(has(message, "fix: --dry-run reports")) << message;
 }
 

@@ -182,7 +182,7 @@ TEST(Groups, AreThoseOfLanes) {
 
 TEST(Groups, AreThoseOfRanksInTheOrderOfTorch) {
   Recipe recipe = resnet_recipe(32, 8);
-  recipe.order = "torch";
+  recipe.order = data::Order::torch;
   static_cast<void>(refused_groups(recipe, 34, {2}));
   accept_groups(recipe, 34, {1});
   EXPECT_TRUE(has(refused_groups(recipe, 34, {4}), "has 4 instead of 32 samples"));  // padded to 36

@@ -90,19 +90,19 @@ TEST(SmallerBatch, PartsAreWhatRanksAccept) {
 }
 
 TEST(Settle, ChoosesAPrecision) {
-  const auto precision_on = [](std::string asked, const runtime::DeviceChoice& choice) {
-    Recipe recipe{.precision = std::move(asked)};
+  const auto precision_on = [](std::optional<nn::Precision> asked, const runtime::DeviceChoice& choice) {
+    Recipe recipe{.precision = asked};
     settle(recipe, choice);
-    EXPECT_EQ(recipe.is_on_device, !choice.is_host());
+    EXPECT_EQ(recipe.device.has_own_memory, !choice.is_host());
     return recipe.precision;
   };
   const runtime::DeviceChoice host, older{.number = 0}, newer{.number = 0, .all_have_bf16 = true};
-  EXPECT_EQ(precision_on("auto", host), "f32");
-  EXPECT_EQ(precision_on("auto", older), "f16");
-  EXPECT_EQ(precision_on("auto", newer), "bf16");
-  EXPECT_EQ(precision_on("bf16", host), "bf16");
-  EXPECT_EQ(precision_on("f32", newer), "f32");
-  EXPECT_TRUE(has(refused([&] { static_cast<void>(precision_on("bf16", older)); }), "--precision auto"));
+  EXPECT_EQ(precision_on({}, host), nn::Precision::f32);
+  EXPECT_EQ(precision_on({}, older), nn::Precision::f16);
+  EXPECT_EQ(precision_on({}, newer), nn::Precision::bf16);
+  EXPECT_EQ(precision_on(nn::Precision::bf16, host), nn::Precision::bf16);
+  EXPECT_EQ(precision_on(nn::Precision::f32, newer), nn::Precision::f32);
+  EXPECT_TRUE(has(refused([&] { static_cast<void>(precision_on(nn::Precision::bf16, older)); }), "--precision auto"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "training/train/train.hpp"
+#include "training/train.hpp"
 
 #include <fmt/format.h>
 
@@ -10,14 +10,14 @@
 #include "core/flags.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/watch/watchdog.hpp"
+#include "training/check/replay.hpp"
+#include "training/check/self_test.hpp"
+#include "training/check/verify_resume.hpp"
 #include "training/recipe/cuts.hpp"
 #include "training/train/dry_run.hpp"
 #include "training/train/memory.hpp"
 #include "training/train/open_device.hpp"
-#include "training/train/replay.hpp"
-#include "training/train/self_test.hpp"
 #include "training/train/trainer.hpp"
-#include "training/train/verify_resume.hpp"
 
 namespace lockstep::training {
 namespace {
@@ -65,8 +65,8 @@ int train(TrainCommand& command, const runtime::Session& session, runtime::Watch
   });
   if (const auto bad = session.agree(bad_place)) return core::to_int(*bad);
   // A rank that computes on all its cores has none left for reading ahead.
-  if (!recipe.is_on_device && recipe.loader_threads < 0 && recipe.threads == 0) recipe.loader_threads = 0;
-  if (command.options.dry_run && recipe.is_on_device)
+  if (!recipe.device.runs_behind && recipe.loader_threads < 0 && recipe.threads == 0) recipe.loader_threads = 0;
+  if (command.options.dry_run && recipe.device.has_own_memory)
     return describe_on_gpus(session, *device, command.resolved, command.options, watchdog);
   std::unique_ptr<Trainer> trainer;
   const auto complaint = core::complaint_of(

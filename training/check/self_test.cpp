@@ -1,4 +1,4 @@
-#include "training/train/self_test.hpp"
+#include "training/check/self_test.hpp"
 
 #include <fmt/format.h>
 
@@ -267,16 +267,16 @@ int self_test(const runtime::Session& session, const runtime::DeviceRequest& req
       stop_if_asked();
       watchdog.beat();
     }
+    const runtime::DeviceTraits traits = runtime::traits_of(choice);
     const runtime::UseDevice use{choice};
-    const auto gpu = choice.is_host() ? nullptr : nn::open_accelerated_device(1);
+    const auto gpu = open_accelerator(choice, 1);
     nn::Device& device = gpu ? *gpu : *host;
     const core::Table table = result_table();
     core::print(table.header());
     for (std::size_t i = 0; i < cases.size(); ++i) {
       for (const SelfTestPrecision& precision : self_test_precisions) {
-        // Skips what the device lacks.
-        if (precision.precision == nn::Precision::f16 && choice.is_host()) continue;
-        if (precision.precision == nn::Precision::bf16 && !choice.is_host() && !choice.all_have_bf16) continue;
+        if (precision.precision == nn::Precision::f16 && !traits.has_f16) continue;
+        if (precision.precision == nn::Precision::bf16 && !traits.has_bf16) continue;
         ++n_rows;
         if (!tell_row(table, cases[i], precision, compute(device, cases[i], precision.precision), expected[i]))
           ++n_failed;

@@ -1,4 +1,4 @@
-#include "training/train/verify_resume.hpp"
+#include "training/check/verify_resume.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -45,12 +45,12 @@ struct Version {
   std::string name{};
   std::string folder{};
   int n_ranks = 1;
-  std::string device{};  ///< "the host", or the name of a GPU
-  bool is_on_gpus = false;
-  std::uint64_t after_step = 0;    ///< it resumes after this step; 0: it does not
-  std::uint64_t n_steps = 0;       ///< at its end
-  std::uint64_t samples_seen = 0;  ///< in these steps
-  std::string weights{};           ///< digests
+  std::string device{};                                  ///< "the host", or the name of a GPU
+  runtime::DeviceKind kind = runtime::DeviceKind::host;  ///< of the device
+  std::uint64_t after_step = 0;                          ///< it resumes after this step; 0: it does not
+  std::uint64_t n_steps = 0;                             ///< at its end
+  std::uint64_t samples_seen = 0;                        ///< in these steps
+  std::string weights{};                                 ///< digests
   std::string losses{};
 };
 
@@ -89,8 +89,9 @@ void read_end(Version& version, const std::string& output) {
   const std::string start = version.folder + "/run.json", log_path = version.folder + "/log.jsonl";
   const auto device =
       core::parse_json<nlohmann::json>(io::read_text(start), start, start_document).at("meta").at("device");
-  version.is_on_gpus = device.at("kind") != name(runtime::DeviceKind::host);
-  version.device = version.is_on_gpus ? device.value("name", "a GPU") : "the host";
+  const bool is_host = device.at("kind") == name(runtime::DeviceKind::host);
+  version.kind = is_host ? runtime::DeviceKind::host : runtime::DeviceKind::cuda;
+  version.device = is_host ? "the host" : device.value("name", "a GPU");
   std::istringstream log{io::read_text(log_path)};
   for (std::string line; std::getline(log, line);) {
     const auto record = core::parse_json<nlohmann::json>(line, log_path, line_document);
@@ -223,7 +224,7 @@ void Verification::train(Version& version, const std::vector<std::string>& words
   core::log_info(fmt::format("{} on {}: {} step {} in {:.1f} s, on {}", version.name, ranks_text(version.n_ranks),
                              is_stopped ? "stopped by SIGTERM after" : "ended after", version.n_steps,
                              watch.elapsed().value, version.device));
-  device_ = version.is_on_gpus ? runtime::DeviceKind::cuda : runtime::DeviceKind::host;
+  device_ = version.kind;
 }
 
 Version Verification::train_whole() {
@@ -321,7 +322,7 @@ int Verification::run() {
   const Version interrupted = interrupt(whole);
   std::vector<Version> resumed{resume(interrupted, request_.n_ranks)};
   Recipe recipe = request_.resolved.recipe;
-  recipe.is_on_device = whole.is_on_gpus;
+  recipe.device = runtime::traits_of(whole.kind);
   const ResumePromise promise = resume_promise(recipe, request_.n_ranks);
   if (promise.same_bits == SameBits::any_ranks)
     resumed.push_back(resume(interrupted, other_ranks(recipe, request_.n_ranks)));

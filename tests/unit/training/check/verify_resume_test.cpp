@@ -1,4 +1,4 @@
-#include "training/train/verify_resume.hpp"
+#include "training/check/verify_resume.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "training/train/replay.hpp"
+#include "training/check/replay.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -119,8 +119,7 @@ class Step {
     setup_.batches.training->begin_epoch(bundle_.state.epoch, bundle_.state.of_epoch.n_steps);
     batch_ = setup_.batches.training->next();
     core::require(batch_ != nullptr, "the step is within the epoch");
-    numbers_ = {
-        .learning_rate = bundle_.bad.learning_rate, .epoch = bundle_.state.epoch, .step = bundle_.state.n_steps};
+    place_ = {.learning_rate = bundle_.bad.learning_rate, .epoch = bundle_.state.epoch, .step = bundle_.state.n_steps};
   }
 
   /// Whether the step is finite; prints the details.
@@ -164,8 +163,8 @@ class Step {
   /// Returns the sum and the number of samples.
   std::pair<double, std::uint64_t> loss_of(const data::Batch& batch) {
     learner_.forget_not_finite();
-    learner_.compute_gradients(batch, numbers_);
-    const parallel::StepReport report = learner_.report();
+    learner_.compute_gradients(batch, place_);
+    const parallel::StepReport report = learner_.report_last();
     return {report.loss, report.n};
   }
 
@@ -198,7 +197,7 @@ class Step {
   Setup& setup_;
   Learner& learner_;
   const data::Batch* batch_ = nullptr;
-  core::StepNumbers numbers_{};
+  StepPlace place_{};
 };
 
 void require_same_data(const Replay& replay, const Batches& batches) {
@@ -224,7 +223,7 @@ int make_again(const Replay& replay, const runtime::Session& session, runtime::W
                         .expected = "one",
                         .fix = "start it without a launcher"});
     require_data(replay.resolved.recipe);
-    if (replay.resolved.recipe.precision == "f16")
+    if (replay.resolved.recipe.precision == nn::Precision::f16)
       core::fail_usage({.what = "the run used f16, which the host does not support, but a replay runs on the host",
                         .where = replay_flag,
                         .expected = "another precision",
