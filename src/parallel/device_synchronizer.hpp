@@ -53,9 +53,9 @@ class DeviceSynchronizer final : public Synchronizer {
   [[nodiscard]] std::optional<std::uint32_t> replica_hash() const noexcept override { return replica_hash_; }
   [[noreturn]] void fail_for_replicas() override { guard_.fail_for_replicas(); }
 
-  [[nodiscard]] std::span<const Slot> slots() const noexcept override { return slots_; }
+  [[nodiscard]] std::span<const Slot> slots() const noexcept override { return sharding_.slots(); }
   /// Visits everything: the first rank saves it, and every rank loads it.
-  void visit(const std::function<void(const Piece&)>& visitor) override;
+  void visit(const std::function<void(const StoredPiece&)>& visitor) override;
   [[nodiscard]] bool saves() const noexcept override { return world_.rank() == 0; }
   void set_n_steps(std::uint64_t n_steps, const std::optional<optim::LossScale>& scale) override {
     n_steps_ = n_steps;
@@ -82,9 +82,7 @@ class DeviceSynchronizer final : public Synchronizer {
   comm::DeviceGroup* devices_;
   bool only_enqueues_;
   bool scales_loss_;
-  std::vector<Slot> slots_;
   std::uint64_t guard_interval_;
-  std::vector<Bucket> buckets_;
   Sharding sharding_;
   runtime::Buffer parameters_, gradients_, numbers_;
   optim::cuda::DeviceOptimizer optimizer_;

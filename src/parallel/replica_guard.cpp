@@ -40,27 +40,22 @@ std::uint32_t most_frequent(std::span<const std::uint32_t> values) {
 
 }  // namespace
 
-ReplicaGuard::ReplicaGuard(std::span<const Slot> slots, std::span<const core::Slice> slices, comm::Transport& world,
+ReplicaGuard::ReplicaGuard(std::span<const Slot> slots, std::vector<Piece> pieces, comm::Transport& world,
                            comm::Transport& between)
-    : world_{world}, between_{between} {
+    : pieces_{std::move(pieces)}, hashes_(pieces_.size()), world_{world}, between_{between} {
   for (const Slot& slot : slots) names_.push_back(slot.name);
-  for (const core::Slice& slice : slices) {
-    const auto parts = parts_in(slots, slice);
-    parts_.insert(parts_.end(), parts.begin(), parts.end());
-  }
-  hashes_.resize(parts_.size());
 }
 
 void ReplicaGuard::record(std::span<const float> parameters) {
-  for (std::size_t i = 0; i < parts_.size(); ++i) hashes_[i] = hash_of(parameters, parts_[i].slice);
+  for (std::size_t i = 0; i < pieces_.size(); ++i) hashes_[i] = hash_of(parameters, pieces_[i].slice);
   is_recorded_ = true;
   changed_.reset();
 }
 
 bool ReplicaGuard::verify(std::span<const float> parameters) {
   if (!std::exchange(is_recorded_, false)) return true;
-  for (std::size_t i = 0; i < parts_.size() && !changed_; ++i) {
-    found_ = hash_of(parameters, parts_[i].slice);
+  for (std::size_t i = 0; i < pieces_.size() && !changed_; ++i) {
+    found_ = hash_of(parameters, pieces_[i].slice);
     if (found_ != hashes_[i]) changed_ = i;
   }
   return !changed_;
@@ -68,7 +63,7 @@ bool ReplicaGuard::verify(std::span<const float> parameters) {
 
 void ReplicaGuard::fail_for_change() const {
   if (!changed_) return;
-  fail(fmt::format("parameters of '{}' changed in memory between two steps", names_[parts_[*changed_].slot]),
+  fail(fmt::format("parameters of '{}' changed in memory between two steps", names_[pieces_[*changed_].slot]),
        name_place(world_, world_.rank()),
        fmt::format("hash {:08x} as written, but found {:08x}", hashes_[*changed_], found_));
 }
@@ -101,14 +96,14 @@ std::uint64_t ReplicaGuard::find_stray() {
   gather(core::DType::uint32, hashes_, all);
   gather(core::DType::int32, rank, ranks);
   std::vector<std::uint32_t> of_nodes(n_nodes);
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
     for (std::size_t node = 0; node < n_nodes; ++node) of_nodes[node] = all[node * hashes_.size() + i];
     const std::uint32_t usual = most_frequent(of_nodes);
     const auto stray =
         std::find_if(of_nodes.begin(), of_nodes.end(), [&](std::uint32_t hash) { return hash != usual; });
     if (stray == of_nodes.end()) continue;
     const auto owner = static_cast<std::uint32_t>(ranks[static_cast<std::size_t>(stray - of_nodes.begin())]);
-    return std::uint64_t{parts_[i].slot} << 32 | owner;
+    return std::uint64_t{pieces_[i].slot} << 32 | owner;
   }
   return nothing;
 }

@@ -1,5 +1,5 @@
 // Detects parameters that differ from what was computed: a flipped bit, a stray write, a node that computes wrongly.
-// Invariant: an owner knows the hash of each tensor part that it wrote; it reports only real differences of bits.
+// Invariant: an owner knows the hash of each piece that it wrote; it reports only real differences of bits.
 // Used by the synchronizer.
 #pragma once
 
@@ -16,9 +16,9 @@ namespace lockstep::parallel {
 
 class ReplicaGuard {
  public:
-  /// Guards the parts of `slots` in `slices`, which only this rank of `world` writes; both transports must outlive it.
-  /// `between`: the owners of the same slices on all nodes.
-  ReplicaGuard(std::span<const Slot> slots, std::span<const core::Slice> slices, comm::Transport& world,
+  /// Guards `pieces` of `slots`, which only this rank of `world` writes; both transports must outlive it. `between`:
+  /// the owners of the same pieces on all nodes.
+  ReplicaGuard(std::span<const Slot> slots, std::vector<Piece> pieces, comm::Transport& world,
                comm::Transport& between);
 
   /// Records the hashes of the parameters just written.
@@ -41,13 +41,13 @@ class ReplicaGuard {
  private:
   [[nodiscard]] std::uint64_t find_stray();
 
-  std::vector<SlotPart> parts_;
+  std::vector<Piece> pieces_;
   std::vector<std::string> names_;  ///< of all slots
   std::vector<std::uint32_t> hashes_;
   comm::Transport& world_;
   comm::Transport& between_;
   bool is_recorded_ = false;
-  std::optional<std::size_t> changed_{};  ///< the index of the part
+  std::optional<std::size_t> changed_{};  ///< the index of the piece
   std::uint32_t found_ = 0;               ///< the hash that it had
 };
 
