@@ -38,14 +38,14 @@ DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup
       devices_{devices},
       only_enqueues_{devices == nullptr || devices->only_enqueues()},
       scales_loss_{options.scales_loss},
-      guard_interval_{world.n_ranks() > 1 ? options.guard_interval : 0},
       sharding_{std::move(slots), options.buckets, 1},
       parameters_{floats_on_device(sharding_.n_elements())},
       gradients_{sums_on_device(sharding_.n_elements(), devices)},
       numbers_{core::Bytes{sizeof(core::StepNumbers)}, Memory::device},
       optimizer_{
           options.optimizer, whole_tensors(sharding_.slots()), sharding_.n_elements(), {.is_dynamic = scales_loss_}},
-      guard_{sharding_.slots(), sharding_.pieces_of(0), world, world} {
+      guard_{sharding_.slots(), sharding_.pieces_of(0), world, world,
+             world.n_ranks() > 1 ? options.guard_interval : 0} {
   core::require(devices != nullptr || world.n_ranks() == 1, "several ranks have a device group for their sums");
   for (Progress& progress : progress_) progress.here = Buffer{core::Bytes{sizeof(StepState)}, Memory::pinned};
   if (world.n_ranks() == 1) return;
@@ -121,8 +121,7 @@ void DeviceSynchronizer::publish_initial() {
   runtime::Stream stream;
   optimizer_.restart(stream, n_steps_, scale_);
   n_ready_ = 0;
-  record_at_ = record_before_at_ = n_steps_;
-  if (guard_interval_ > 0) compare_replicas();
+  if (guard_.restart(n_steps_)) record_replica();
 }
 
 void DeviceSynchronizer::ready(std::size_t slot, runtime::Stream& stream) {
@@ -179,7 +178,7 @@ void DeviceSynchronizer::end_step(runtime::Stream& stream) {
   stream.copy(of_step.here.bytes(), runtime::as_bytes(optimizer_.progress()));
   of_step.copied = stream.mark();
   here_.clear();
-  if (guard_interval_ > 0 && n_steps_ % guard_interval_ == 0) compare_replicas();
+  if (guard_.count_step(n_steps_)) record_replica();
 }
 
 double DeviceSynchronizer::norm(StepBack back) {
@@ -211,14 +210,6 @@ bool DeviceSynchronizer::flip_bit(std::size_t slot) {
   return true;
 }
 
-void DeviceSynchronizer::compare_replicas() {
-  guard_.record(parameters());
-  replica_hash_ = guard_.hash();
-  record_before_at_ = std::exchange(record_at_, n_steps_);
-}
-
-std::uint64_t DeviceSynchronizer::n_sound_steps() const noexcept {
-  return guard_interval_ > 0 ? record_before_at_ : n_steps_;
-}
+void DeviceSynchronizer::record_replica() { guard_.set_replica_hash(guard_.record(parameters())); }
 
 }  // namespace lockstep::parallel

@@ -21,8 +21,7 @@ std::vector<optim::Segment> segments_in(std::span<const Slot> slots, const core:
 }  // namespace
 
 HostSynchronizer::HostSynchronizer(comm::Transport& world, std::vector<Slot> slots, const SynchronizerOptions& options)
-    : guard_interval_{options.guard_interval},
-      is_deterministic_{options.is_deterministic},
+    : is_deterministic_{options.is_deterministic},
       needs_norms_{optim::Optimizer{options.optimizer, {}, 0}.needs_norms()},
       placement_{place(world.nodes(), options.is_deterministic)},
       node_index_{placement_.nodes[static_cast<std::size_t>(world.rank())]},
@@ -36,7 +35,7 @@ HostSynchronizer::HostSynchronizer(comm::Transport& world, std::vector<Slot> slo
       norms_{*node_, flags_, sharding_.slots().size(), all_blocks()},
       rows_{*node_, sharding_.slots()},
       sums_{*node_, *between_, flags_, sums_setting(options.is_deterministic)},
-      guard_{sharding_.slots(), sharding_.pieces_of(owner()), world, *between_} {
+      guard_{sharding_.slots(), sharding_.pieces_of(owner()), world, *between_, options.guard_interval} {
   for (const core::Slice& slice : sharding_.slices_of(owner())) {
     touched_.reserve(rows_.most_parts(slice));
     owned_.push_back({slice, optim::Optimizer{options.optimizer, segments_in(sharding_.slots(), slice), slice.count},
@@ -82,11 +81,11 @@ std::vector<Piece> HostSynchronizer::all_blocks() const {
 
 void HostSynchronizer::publish_initial() {
   ++n_starts_;
-  has_changed_ = false;
-  started_at_ = record_at_ = n_steps_;
+  started_at_ = n_steps_;
+  const bool is_guarded = guard_.restart(n_steps_);
   await_node();
   if (placement_.n_nodes > 1) copy_between_nodes();
-  end_writing(guard_interval_ > 0);
+  end_writing(is_guarded);
 }
 
 void HostSynchronizer::visit(const std::function<void(const StoredPiece&)>& visitor) {
@@ -106,14 +105,6 @@ bool HostSynchronizer::flip_bit(std::size_t slot) {
     return true;
   }
   return false;
-}
-
-// Nodes compare records, which finds a change on one of them since the record before the last. On one node a record is
-// compared once, in the next step, so values read after the record may have changed.
-std::uint64_t HostSynchronizer::n_sound_steps() const noexcept {
-  if (placement_.n_nodes > 1) return record_before_at_;
-  if (!guard_.is_recorded() && !has_changed_) return n_steps_;
-  return record_at_ > started_at_ ? record_at_ - 1 : started_at_;
 }
 
 void HostSynchronizer::set_n_steps(std::uint64_t n_steps, const std::optional<optim::LossScale>& scale) noexcept {
@@ -160,7 +151,7 @@ void HostSynchronizer::step(const core::StepNumbers& numbers, double clip_norm, 
 double HostSynchronizer::step(const core::StepNumbers& numbers, double clip_norm) {
   float scale = 1 / numbers.scale;
   is_halted_ = finish_sums();
-  if (!guard_.verify(parameters())) has_changed_ = true;  // no rank reads them any more, so every change is seen
+  guard_.verify(parameters());  // no rank reads them any more, so every change is seen
   double norm = 0;
   if (!is_halted_ && clip_norm > 0) {
     norm = gradient_norm(scale);
@@ -174,9 +165,9 @@ double HostSynchronizer::step(const core::StepNumbers& numbers, double clip_norm
   }
   zero_rows();
   sums_.end_step();
-  end_writing(!is_halted_ && !has_changed_ && guard_interval_ > 0 && n_steps_ % guard_interval_ == 0);
+  end_writing(!is_halted_ && guard_.count_step(n_steps_));
   rows_.clear(gradients());
-  if (has_changed_) halt();  // only after all ranks of the node have decided about this step
+  if (guard_.has_changed()) halt();  // only after all ranks of the node have decided about this step
   return norm;
 }
 
@@ -234,15 +225,11 @@ void HostSynchronizer::zero_rows() {
 
 /// Returns when all owners of this node have written their slices.
 void HostSynchronizer::end_writing(bool is_guarded) {
-  if (is_guarded) {
-    record_before_at_ = std::exchange(record_at_, n_steps_);
-    guard_.record(parameters());
-    hashes_.values()[static_cast<std::size_t>(node_->rank())] = guard_.hash();
-  }
+  if (is_guarded) hashes_.values()[owner()] = guard_.record(parameters());
   await_node();
   if (!is_guarded || placement_.n_nodes == 1 || node_->rank() != 0) return;
   const auto of_owners = hashes_.values().first(static_cast<std::size_t>(placement_.n_owners));
-  replica_hash_ = core::crc32c(std::as_bytes(of_owners));
+  guard_.set_replica_hash(core::crc32c(std::as_bytes(of_owners)));
 }
 
 /// Returns when all ranks of the node have arrived here.

@@ -54,12 +54,8 @@ class HostSynchronizer final : public Synchronizer {
   [[nodiscard]] double norm(StepBack /*back*/) noexcept override { return norm_; }
 
   [[nodiscard]] bool is_halted() const noexcept override { return is_halted_; }
-  [[nodiscard]] bool has_changed() const noexcept override { return has_changed_; }
-  void fail_for_change() const override { guard_.fail_for_change(); }
+  [[nodiscard]] const ReplicaGuard& guard() const noexcept override { return guard_; }
   bool flip_bit(std::size_t slot) override;
-  [[nodiscard]] std::uint64_t n_sound_steps() const noexcept override;
-  [[nodiscard]] std::optional<std::uint32_t> replica_hash() const noexcept override { return replica_hash_; }
-  [[noreturn]] void fail_for_replicas() override { guard_.fail_for_replicas(); }
 
   [[nodiscard]] std::span<const Slot> slots() const noexcept override { return sharding_.slots(); }
   /// Visits the parts that this rank owns. Each element has one owner per node; every node has all elements.
@@ -96,7 +92,6 @@ class HostSynchronizer final : public Synchronizer {
   void end_writing(bool is_guarded);
   void await_node();
 
-  std::uint64_t guard_interval_;
   bool is_deterministic_;
   bool needs_norms_;  ///< of whole tensors
   Placement placement_;
@@ -119,14 +114,10 @@ class HostSynchronizer final : public Synchronizer {
   std::uint64_t n_starts_ = 0;    ///< calls of publish_initial()
   double norm_ = 0;               ///< of the last step
   bool is_halted_ = false;
-  bool has_changed_ = false;
   std::uint64_t started_at_ = 0;             ///< steps made when publish_initial() was called
   std::optional<optim::LossScale> scale_{};  ///< at the same time
-  std::uint64_t record_at_ = 0;              ///< steps made at the guard's last record
-  std::uint64_t record_before_at_ = 0;       ///< and at the one before
   std::unique_ptr<comm::Plan> halt_plan_{};  ///< null on one node
   std::uint64_t halts_here_ = 0, halts_anywhere_ = 0;
-  std::optional<std::uint32_t> replica_hash_;
 };
 
 }  // namespace lockstep::parallel

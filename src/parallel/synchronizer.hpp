@@ -19,6 +19,7 @@
 #include "core/units.hpp"
 #include "optim/loss_scale.hpp"
 #include "optim/optimizer_spec.hpp"
+#include "parallel/replica_guard.hpp"
 #include "parallel/sharding.hpp"
 #include "parallel/slots.hpp"
 #include "runtime/device.hpp"
@@ -102,23 +103,12 @@ class Synchronizer {
 
   /// Whether the last step() is known to have updated nothing.
   [[nodiscard]] virtual bool is_halted() const noexcept = 0;
-  /// Whether the guard has found a change on this rank since publish_initial().
-  [[nodiscard]] virtual bool has_changed() const noexcept = 0;
-  /// Local: throws core::Error (failed) with tensor, node and rank if has_changed().
-  virtual void fail_for_change() const = 0;
-  /// Parameters that this rank read after at most this many steps are sound: a change that the guard or the control
-  /// word finds from now on, or has just found, came later. Callers use the minimum over all ranks.
-  [[nodiscard]] virtual std::uint64_t n_sound_steps() const noexcept = 0;
+  /// Answers whether the parameters are those that steps wrote.
+  [[nodiscard]] virtual const ReplicaGuard& guard() const noexcept = 0;
 
   /// Local, between two steps, for a drill: flips a bit in the part of `slot` that only this rank writes, unseen by the
   /// guard; returns false if there is no such part. On a device each rank has the whole slot.
   virtual bool flip_bit(std::size_t slot) = 0;
-
-  /// The hash of the parameters at the guard's last check, from one rank of each replica, for the control word.
-  [[nodiscard]] virtual std::optional<std::uint32_t> replica_hash() const noexcept = 0;
-  /// Collective, once the control word reports that replicas differ: throws core::Error (failed) with tensor, node and
-  /// rank.
-  [[noreturn]] virtual void fail_for_replicas() = 0;
 
   /// Whether the gradients' memory is registered with the library that sums them.
   [[nodiscard]] virtual bool is_registered() const noexcept { return false; }

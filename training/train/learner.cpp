@@ -141,7 +141,7 @@ std::optional<std::uint32_t> Learner::update(const core::StepNumbers& numbers) {
     timers_.reassign(metrics::Phase::optimizer, metrics::Phase::communication, more);
   }
   if (synchronizer_->is_halted()) restore_statistics();
-  return synchronizer_->replica_hash();
+  return synchronizer_->guard().replica_hash();
 }
 
 // On a device all ranks learn the norm of the sum, and late. One of them reports it, unless a loss is reported.
@@ -182,7 +182,7 @@ parallel::StepReport Learner::report(const nn::LossSums& sums, double norm, cons
           .n_top1 = sums.n_top1,
           .n_top5 = sums.n_top5,
           .not_finite = !std::isfinite(sums.loss) || not_finite_,
-          .changed = synchronizer_->has_changed()};
+          .changed = synchronizer_->guard().has_changed()};
 }
 
 void Learner::evaluate(const data::Batch& batch) {

@@ -51,7 +51,7 @@ class Learner final : private nn::Hooks {
   /// Collective, also for ranks without samples: forward and backward pass of all of `batch`. The gradient is that of
   /// the mean over the global batch.
   void compute_gradients(const data::Batch& batch, core::StepNumbers numbers);
-  /// Collective: sums the gradients of all ranks and updates the parameters. Returns Synchronizer::replica_hash().
+  /// Collective: sums the gradients of all ranks and updates the parameters. Returns ReplicaGuard::replica_hash().
   std::optional<std::uint32_t> update(const core::StepNumbers& numbers);
   /// The report of the last step, unless it was already given: sums, and whether they are finite.
   [[nodiscard]] parallel::StepReport report();

@@ -81,9 +81,9 @@ void Trainer::keep_bad_step() {
 // Collective, for parameters that something other than their owners has changed.
 void Trainer::note_divergence(const parallel::StepAgreement& agreement) {
   divergence_ = core::complaint_of([&] {
-    const parallel::Synchronizer& synchronizer = learner_.synchronizer();
-    if (agreement.changed) runtime::together(world_, [&] { synchronizer.fail_for_change(); });
-    learner_.synchronizer().fail_for_replicas();
+    const parallel::ReplicaGuard& guard = learner_.synchronizer().guard();
+    if (agreement.changed) runtime::together(world_, [&] { guard.fail_for_change(); });
+    guard.fail_for_replicas();
   });
 }
 
@@ -127,7 +127,7 @@ bool Trainer::roll_back() {
 
 // Returns the minimum over all ranks.
 std::uint64_t Trainer::least_sound_steps() const {
-  const std::uint64_t mine = setup_.learner->synchronizer().n_sound_steps();
+  const std::uint64_t mine = setup_.learner->synchronizer().guard().n_sound_steps();
   const std::vector<std::uint64_t> all = runtime::gather_values(world_, std::span{&mine, 1});
   return runtime::broadcast_value(world_, all.empty() ? 0 : std::ranges::min(all));
 }

@@ -122,7 +122,7 @@ TEST_P(OnDevices, EveryOptimizerGivesTheHostsBits) {
       ASSERT_EQ(found.size(), expected.size());
       for (const auto& [name, values] : expected)
         EXPECT_LE(support::distance_in_ulp(found.at(name), values), tolerance_ulp) << name;
-      EXPECT_EQ(synchronizer.replica_hash().has_value(), world.n_ranks() > 1);
+      EXPECT_EQ(synchronizer.guard().replica_hash().has_value(), world.n_ranks() > 1);
     });
   }
 }

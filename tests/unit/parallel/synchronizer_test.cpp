@@ -305,7 +305,7 @@ void expect_halt(const Nodes& nodes, const Halt& halt) {
     synchronizer.publish_initial();
     make_step(1);
     EXPECT_NE(parameters(), before);
-    EXPECT_FALSE(synchronizer.has_changed());
+    EXPECT_FALSE(synchronizer.guard().has_changed());
   });
 }
 
