@@ -108,6 +108,12 @@ struct ArenaSlot {
   std::size_t n_inner = 0;
 
   [[nodiscard]] core::Slice all_rows() const noexcept { return {0, n_rows}; }
+  /// Returns the rows of a piece: a slice of the arena within the slot, cut at multiples of `block` from its begin.
+  [[nodiscard]] core::Slice rows_in(const core::Slice& piece) const noexcept {
+    const std::size_t first = piece.seen_from(slice.offset).offset / block * block_rows;
+    const std::size_t end = piece.seen_from(slice.offset).end() / block * block_rows;
+    return core::intersection({first, end - first}, all_rows());
+  }
 };
 
 class Executor {

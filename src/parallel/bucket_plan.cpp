@@ -23,9 +23,9 @@ std::size_t bucket_end(std::span<const Slot> slots, std::size_t begin, std::size
 
 }  // namespace
 
-std::vector<Bucket> plan_buckets(std::span<const Slot> slots, const BucketOptions& options) {
+std::vector<core::Slice> plan_buckets(std::span<const Slot> slots, const BucketOptions& options) {
   require_ordered(slots);
-  std::vector<Bucket> buckets;
+  std::vector<core::Slice> buckets;
   if (slots.empty()) return buckets;
   const std::size_t last = last_bucket_begin(slots, options.last.value);
   std::size_t begin = 0;
@@ -34,7 +34,7 @@ std::vector<Bucket> plan_buckets(std::span<const Slot> slots, const BucketOption
     const std::size_t limit = buckets.empty() ? options.first.value : options.target.value;
     const std::size_t end = begin < last ? bucket_end(slots.first(last), begin, limit) : slots.size();
     const std::size_t end_offset = end < slots.size() ? slots[end].slice.offset : arena_elements(slots);
-    buckets.push_back({{offset, end_offset - offset}, end});
+    buckets.push_back({offset, end_offset - offset});
     begin = end;
     offset = end_offset;
   }

@@ -3,7 +3,7 @@
 // Used by the synchronizer.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -20,13 +20,8 @@ struct BucketOptions {
   core::Bytes last{std::uint64_t{1} << 20};   ///< small, because no computation is left to hide it behind
 };
 
-/// A contiguous part of the arena, and the slots in it.
-struct Bucket {
-  core::Slice slice;         ///< ends where the next bucket begins, so padding between slots belongs to one bucket
-  std::size_t end_slot = 0;  ///< complete once all slots before this one are
-};
-
-/// Returns buckets in the order in which backward completes them; together they are the whole arena.
-[[nodiscard]] std::vector<Bucket> plan_buckets(std::span<const Slot> slots, const BucketOptions& options);
+/// Returns buckets in the order in which backward completes them; together they are the whole arena. A bucket contains
+/// whole slots, and ends where the next one begins, so padding between slots belongs to one bucket.
+[[nodiscard]] std::vector<core::Slice> plan_buckets(std::span<const Slot> slots, const BucketOptions& options);
 
 }  // namespace lockstep::parallel

@@ -25,7 +25,7 @@ struct BucketSumsSetting {
   int n_nodes = 1;
   std::size_t n_buckets = 0;
   std::vector<std::span<float>> gradients{};  ///< the arenas of the node's ranks, in order
-  std::vector<core::Slice> slices{};          ///< the part of each bucket that this rank owns; none if it owns none
+  std::span<const core::Slice> slices{};      ///< the part of each bucket that this rank owns; none if it owns none
   bool is_tree = false;                       ///< sums by a binary tree over ranks, then nodes, not in rank order
   const SparseRows* rows = nullptr;           ///< which parts of the slices must be summed; a tree sums everything
 };

@@ -25,10 +25,10 @@ struct StepReport {
   bool stop = false;
   bool save = false;
   bool not_finite = false;                 ///< the loss, or the gradient
-  bool changed = false;                    ///< Synchronizer::has_changed()
+  bool changed = false;                    ///< ReplicaGuard::has_changed()
   std::uint64_t n_saved = 0;               ///< completed stages of the current save
   std::uint64_t ledger = 0;                ///< hash of the samples seen; hashes of ranks add up
-  std::optional<std::uint32_t> replica{};  ///< Synchronizer::replica_hash()
+  std::optional<std::uint32_t> replica{};  ///< ReplicaGuard::replica_hash()
 };
 
 /// What all ranks know after the exchange: sums, and whether any rank reported something.
@@ -40,10 +40,10 @@ struct StepAgreement {
   bool stop = false;
   bool save = false;
   std::optional<int> not_finite{};  ///< the lowest rank that reported it
-  bool changed = false;             ///< the ranks concerned call Synchronizer::fail_for_change(), which names the place
+  bool changed = false;             ///< the ranks concerned call ReplicaGuard::fail_for_change(), which names the place
   std::uint64_t n_saved = 0;
   std::uint64_t ledger = 0;
-  bool replicas_agree = true;  ///< if false, Synchronizer::fail_for_replicas() names the place
+  bool replicas_agree = true;  ///< if false, ReplicaGuard::fail_for_replicas() names the place
 };
 
 class ControlWord {

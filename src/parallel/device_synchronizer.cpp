@@ -30,12 +30,6 @@ std::vector<optim::Segment> whole_tensors(std::span<const Slot> slots) {
   return segments;
 }
 
-std::vector<core::Slice> slices_of(std::span<const Bucket> buckets) {
-  std::vector<core::Slice> slices;
-  for (const Bucket& bucket : buckets) slices.push_back(bucket.slice);
-  return slices;
-}
-
 }  // namespace
 
 DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup* devices, std::vector<Slot> slots,
@@ -44,25 +38,24 @@ DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup
       devices_{devices},
       only_enqueues_{devices == nullptr || devices->only_enqueues()},
       scales_loss_{options.scales_loss},
-      slots_{std::move(slots)},
-      guard_interval_{world.n_ranks() > 1 ? options.guard_interval : 0},
-      buckets_{plan_buckets(slots_, options.buckets)},
-      sharding_{slots_, buckets_, 1},
-      parameters_{floats_on_device(arena_elements(slots_))},
-      gradients_{sums_on_device(arena_elements(slots_), devices)},
+      sharding_{std::move(slots), options.buckets, 1},
+      parameters_{floats_on_device(sharding_.n_elements())},
+      gradients_{sums_on_device(sharding_.n_elements(), devices)},
       numbers_{core::Bytes{sizeof(core::StepNumbers)}, Memory::device},
-      optimizer_{options.optimizer, whole_tensors(slots_), arena_elements(slots_), {.is_dynamic = scales_loss_}},
-      guard_{slots_, slices_of(buckets_), world, world} {
+      optimizer_{
+          options.optimizer, whole_tensors(sharding_.slots()), sharding_.n_elements(), {.is_dynamic = scales_loss_}},
+      guard_{sharding_.slots(), sharding_.pieces_of(0), world, world,
+             world.n_ranks() > 1 ? options.guard_interval : 0} {
   core::require(devices != nullptr || world.n_ranks() == 1, "several ranks have a device group for their sums");
   for (Progress& progress : progress_) progress.here = Buffer{core::Bytes{sizeof(StepState)}, Memory::pinned};
   if (world.n_ranks() == 1) return;
   // Not as a window: it is unproven that window kernels give all ranks the same bits.
   if (devices->registers() && !comm::registration_obstacle(comm::Registration::local))
     registered_ = devices->register_memory(gradients_.on_device<std::byte>(), comm::Registration::local);
-  for (const Bucket& bucket : buckets_) {
-    plans_.push_back(devices->make_plan({.dtype = core::DType::float32, .n_elements = bucket.slice.count}));
-    const auto bytes = runtime::as_writable_bytes(
-        DeviceSpan<float>::at(device_gradients().data() + bucket.slice.offset, bucket.slice.count));
+  for (const core::Slice& bucket : sharding_.buckets()) {
+    plans_.push_back(devices->make_plan({.dtype = core::DType::float32, .n_elements = bucket.count}));
+    const auto bytes =
+        runtime::as_writable_bytes(DeviceSpan<float>::at(device_gradients().data() + bucket.offset, bucket.count));
     plans_.back()->bind(bytes, bytes);
   }
 }
@@ -96,16 +89,12 @@ std::span<float> DeviceSynchronizer::parameters() {
   return here_[0];
 }
 
-void DeviceSynchronizer::visit(const std::function<void(const Piece&)>& visitor) {
+void DeviceSynchronizer::visit(const std::function<void(const StoredPiece&)>& visitor) {
   fetch(1 + optimizer_.state().size());
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    const Slot& slot = slots_[i];
-    if (slot.slice.count == 0) continue;
-    const core::Slice rows = rows_of(slot, slot.slice);
+  for (const Piece& piece : sharding_.pieces_of(0))
     for (std::size_t array = 0; array < here_.size(); ++array)
-      visitor({i, array == 0 ? "parameter" : optimizer_.state()[array - 1].name, rows,
-               slot.slice.of(std::span{here_[array]})});
-  }
+      visitor({piece, array == 0 ? "parameter" : optimizer_.state()[array - 1].name,
+               piece.slice.of(std::span{here_[array]})});
 }
 
 void DeviceSynchronizer::keep_statistics(DeviceSpan<float> statistics, DeviceSpan<float> kept) {
@@ -132,14 +121,12 @@ void DeviceSynchronizer::publish_initial() {
   runtime::Stream stream;
   optimizer_.restart(stream, n_steps_, scale_);
   n_ready_ = 0;
-  record_at_ = record_before_at_ = n_steps_;
-  if (guard_interval_ > 0) compare_replicas();
+  if (guard_.restart(n_steps_)) record_replica();
 }
 
 void DeviceSynchronizer::ready(std::size_t slot, runtime::Stream& stream) {
   if (plans_.empty() || !only_enqueues_) return;
-  for (; n_ready_ < buckets_.size() && buckets_[n_ready_].end_slot <= slot + 1; ++n_ready_)
-    plans_[n_ready_]->start(stream);
+  for (const std::size_t end = sharding_.n_complete(slot); n_ready_ < end; ++n_ready_) plans_[n_ready_]->start(stream);
 }
 
 template <class F>
@@ -191,7 +178,7 @@ void DeviceSynchronizer::end_step(runtime::Stream& stream) {
   stream.copy(of_step.here.bytes(), runtime::as_bytes(optimizer_.progress()));
   of_step.copied = stream.mark();
   here_.clear();
-  if (guard_interval_ > 0 && n_steps_ % guard_interval_ == 0) compare_replicas();
+  if (guard_.count_step(n_steps_)) record_replica();
 }
 
 double DeviceSynchronizer::norm(StepBack back) {
@@ -213,7 +200,7 @@ std::optional<optim::LossScale> DeviceSynchronizer::scale_to_save() {
 }
 
 bool DeviceSynchronizer::flip_bit(std::size_t slot) {
-  const core::Slice& slice = slots_[slot].slice;
+  const core::Slice& slice = sharding_.slots()[slot].slice;
   if (slice.count == 0) return false;
   float value = parameters()[slice.offset];
   parallel::flip_bit(value);
@@ -223,14 +210,6 @@ bool DeviceSynchronizer::flip_bit(std::size_t slot) {
   return true;
 }
 
-void DeviceSynchronizer::compare_replicas() {
-  guard_.record(parameters());
-  replica_hash_ = guard_.hash();
-  record_before_at_ = std::exchange(record_at_, n_steps_);
-}
-
-std::uint64_t DeviceSynchronizer::n_sound_steps() const noexcept {
-  return guard_interval_ > 0 ? record_before_at_ : n_steps_;
-}
+void DeviceSynchronizer::record_replica() { guard_.set_replica_hash(guard_.record(parameters())); }
 
 }  // namespace lockstep::parallel

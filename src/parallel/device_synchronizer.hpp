@@ -45,17 +45,13 @@ class DeviceSynchronizer final : public Synchronizer {
   [[nodiscard]] double norm(StepBack back) override;
 
   [[nodiscard]] bool is_halted() const noexcept override { return false; }
-  /// Devices check their own memory; the guard compares replicas.
-  [[nodiscard]] bool has_changed() const noexcept override { return false; }
-  void fail_for_change() const override {}
+  /// Devices check their own memory, so the guard only compares replicas.
+  [[nodiscard]] const ReplicaGuard& guard() const noexcept override { return guard_; }
   bool flip_bit(std::size_t slot) override;
-  [[nodiscard]] std::uint64_t n_sound_steps() const noexcept override;
-  [[nodiscard]] std::optional<std::uint32_t> replica_hash() const noexcept override { return replica_hash_; }
-  [[noreturn]] void fail_for_replicas() override { guard_.fail_for_replicas(); }
 
-  [[nodiscard]] std::span<const Slot> slots() const noexcept override { return slots_; }
+  [[nodiscard]] std::span<const Slot> slots() const noexcept override { return sharding_.slots(); }
   /// Visits everything: the first rank saves it, and every rank loads it.
-  void visit(const std::function<void(const Piece&)>& visitor) override;
+  void visit(const std::function<void(const StoredPiece&)>& visitor) override;
   [[nodiscard]] bool saves() const noexcept override { return world_.rank() == 0; }
   void set_n_steps(std::uint64_t n_steps, const std::optional<optim::LossScale>& scale) override {
     n_steps_ = n_steps;
@@ -74,7 +70,7 @@ class DeviceSynchronizer final : public Synchronizer {
   [[nodiscard]] runtime::DeviceSpan<float> array(std::size_t i) const noexcept;
   void publish_parameters();
   void sum_rest(runtime::Stream& stream);
-  void compare_replicas();
+  void record_replica();
   template <class F>
   void waiting(std::size_t bucket, const F& f);
 
@@ -82,9 +78,6 @@ class DeviceSynchronizer final : public Synchronizer {
   comm::DeviceGroup* devices_;
   bool only_enqueues_;
   bool scales_loss_;
-  std::vector<Slot> slots_;
-  std::uint64_t guard_interval_;
-  std::vector<Bucket> buckets_;
   Sharding sharding_;
   runtime::Buffer parameters_, gradients_, numbers_;
   optim::cuda::DeviceOptimizer optimizer_;
@@ -105,9 +98,6 @@ class DeviceSynchronizer final : public Synchronizer {
   std::size_t n_ready_ = 0;                  ///< buckets
   std::uint64_t n_steps_ = 0;                ///< made or enqueued
   std::optional<optim::LossScale> scale_{};  ///< as it was when publish_initial() was called
-  std::uint64_t record_at_ = 0;              ///< the number of steps when replicas were last hashed
-  std::uint64_t record_before_at_ = 0;
-  std::optional<std::uint32_t> replica_hash_{};
   runtime::OnWait on_wait_{};
   double waited_ = 0;
 };

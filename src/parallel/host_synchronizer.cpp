@@ -13,7 +13,7 @@ namespace {
 
 std::vector<optim::Segment> segments_in(std::span<const Slot> slots, const core::Slice& slice) {
   std::vector<optim::Segment> segments;
-  for (const SlotPart& block : blocks_in(slots, slice))
+  for (const Piece& block : blocks_in(slots, slice))
     segments.push_back({block.slice.seen_from(slice.offset), slots[block.slot].decays});
   return segments;
 }
@@ -21,27 +21,24 @@ std::vector<optim::Segment> segments_in(std::span<const Slot> slots, const core:
 }  // namespace
 
 HostSynchronizer::HostSynchronizer(comm::Transport& world, std::vector<Slot> slots, const SynchronizerOptions& options)
-    : slots_{std::move(slots)},
-      guard_interval_{options.guard_interval},
-      is_deterministic_{options.is_deterministic},
+    : is_deterministic_{options.is_deterministic},
       needs_norms_{optim::Optimizer{options.optimizer, {}, 0}.needs_norms()},
       placement_{place(world.nodes(), options.is_deterministic)},
       node_index_{placement_.nodes[static_cast<std::size_t>(world.rank())]},
-      buckets_{plan_buckets(slots_, options.buckets)},
-      sharding_{slots_, buckets_, static_cast<std::size_t>(placement_.n_owners)},
+      sharding_{std::move(slots), options.buckets, static_cast<std::size_t>(placement_.n_owners)},
       node_{world.split(node_index_, world.rank())},
       between_{world.split(node_->rank(), node_index_)},
       flags_{*node_},
-      parameters_{*node_, arena_elements(slots_)},
-      gradients_{node_->share(arena_elements(slots_) * sizeof(float))},
+      parameters_{*node_, sharding_.n_elements()},
+      gradients_{node_->share(sharding_.n_elements() * sizeof(float))},
       hashes_{*node_, static_cast<std::size_t>(node_->n_ranks())},
-      norms_{*node_, flags_, slots_.size(), all_blocks()},
-      rows_{*node_, slots_},
+      norms_{*node_, flags_, sharding_.slots().size(), all_blocks()},
+      rows_{*node_, sharding_.slots()},
       sums_{*node_, *between_, flags_, sums_setting(options.is_deterministic)},
-      guard_{slots_, owned_slices(), world, *between_} {
-  for (const core::Slice& slice : owned_slices()) {
+      guard_{sharding_.slots(), sharding_.pieces_of(owner()), world, *between_, options.guard_interval} {
+  for (const core::Slice& slice : sharding_.slices_of(owner())) {
     touched_.reserve(rows_.most_parts(slice));
-    owned_.push_back({slice, optim::Optimizer{options.optimizer, segments_in(slots_, slice), slice.count},
+    owned_.push_back({slice, optim::Optimizer{options.optimizer, segments_in(sharding_.slots(), slice), slice.count},
                       norms_.first_block(slice)});
   }
   if (placement_.n_nodes == 1) return;
@@ -62,71 +59,52 @@ void HostSynchronizer::keep_statistics(runtime::DeviceSpan<float> statistics, ru
 }
 
 std::span<float> HostSynchronizer::gradients_of(int local_rank) const noexcept {
-  return {reinterpret_cast<float*>(gradients_->part(local_rank).data()), arena_elements(slots_)};
-}
-
-/// Returns nothing if this rank owns nothing.
-std::vector<core::Slice> HostSynchronizer::owned_slices() const {
-  const auto rank = static_cast<std::size_t>(node_->rank());
-  return rank < sharding_.n_owners() ? sharding_.slices_of(rank) : std::vector<core::Slice>{};
+  return {reinterpret_cast<float*>(gradients_->part(local_rank).data()), sharding_.n_elements()};
 }
 
 BucketSumsSetting HostSynchronizer::sums_setting(bool is_tree) const {
   BucketSumsSetting setting{.n_nodes = placement_.n_nodes,
-                            .n_buckets = buckets_.size(),
-                            .slices = owned_slices(),
+                            .n_buckets = sharding_.buckets().size(),
+                            .slices = sharding_.slices_of(owner()),
                             .is_tree = is_tree,
                             .rows = &rows_};
   for (int rank = 0; rank < node_->n_ranks(); ++rank) setting.gradients.push_back(gradients_of(rank));
   return setting;
 }
 
-std::vector<SlotPart> HostSynchronizer::all_blocks() const {
-  std::vector<SlotPart> all;
-  for (const Bucket& bucket : buckets_) {
-    const auto blocks = blocks_in(slots_, bucket.slice);
-    all.insert(all.end(), blocks.begin(), blocks.end());
-  }
+std::vector<Piece> HostSynchronizer::all_blocks() const {
+  std::vector<Piece> all;
+  for (const core::Slice& bucket : sharding_.buckets())
+    for (const Piece& block : blocks_in(sharding_.slots(), bucket)) all.push_back(block);
   return all;
 }
 
 void HostSynchronizer::publish_initial() {
   ++n_starts_;
-  has_changed_ = false;
-  started_at_ = record_at_ = n_steps_;
+  started_at_ = n_steps_;
+  const bool is_guarded = guard_.restart(n_steps_);
   await_node();
   if (placement_.n_nodes > 1) copy_between_nodes();
-  end_writing(guard_interval_ > 0);
+  end_writing(is_guarded);
 }
 
-void HostSynchronizer::visit(const std::function<void(const Piece&)>& visitor) {
+void HostSynchronizer::visit(const std::function<void(const StoredPiece&)>& visitor) {
   for (Owned& owned : owned_) {
-    for (const SlotPart& part : parts_in(slots_, owned.slice)) {
-      const core::Slice rows = rows_of(slots_[part.slot], part.slice);
-      visitor({part.slot, "parameter", rows, part.slice.of(parameters_.values())});
+    for (const Piece& piece : pieces_in(sharding_.slots(), owned.slice)) {
+      visitor({piece, "parameter", piece.slice.of(parameters_.values())});
       for (const optim::State& state : owned.optimizer.state())
-        visitor({part.slot, state.name, rows, part.slice.seen_from(owned.slice.offset).of(state.values)});
+        visitor({piece, state.name, piece.slice.seen_from(owned.slice.offset).of(state.values)});
     }
   }
 }
 
 bool HostSynchronizer::flip_bit(std::size_t slot) {
-  for (const core::Slice& slice : owned_slices()) {
-    for (const SlotPart& part : parts_in(slots_, slice)) {
-      if (part.slot != slot) continue;
-      parallel::flip_bit(part.slice.of(parameters_.values()).front());
-      return true;
-    }
+  for (const Piece& piece : sharding_.pieces_of(owner())) {
+    if (piece.slot != slot) continue;
+    parallel::flip_bit(piece.slice.of(parameters_.values()).front());
+    return true;
   }
   return false;
-}
-
-// Nodes compare records, which finds a change on one of them since the record before the last. On one node a record is
-// compared once, in the next step, so values read after the record may have changed.
-std::uint64_t HostSynchronizer::n_sound_steps() const noexcept {
-  if (placement_.n_nodes > 1) return record_before_at_;
-  if (!guard_.is_recorded() && !has_changed_) return n_steps_;
-  return record_at_ > started_at_ ? record_at_ - 1 : started_at_;
 }
 
 void HostSynchronizer::set_n_steps(std::uint64_t n_steps, const std::optional<optim::LossScale>& scale) noexcept {
@@ -157,9 +135,7 @@ void HostSynchronizer::copy_between_nodes() {
 // Ranks of one node share its cores and memory, so summing during backward would delay backward. They sum in step(), in
 // one pass with the update. Only messages between nodes travel while this rank computes.
 void HostSynchronizer::ready(std::size_t slot) {
-  if (!sums_.overlaps()) return;
-  while (n_ready_ < buckets_.size() && buckets_[n_ready_].end_slot <= slot + 1) ++n_ready_;
-  sums_.ready(n_ready_);
+  if (sums_.overlaps()) sums_.ready(sharding_.n_complete(slot));
 }
 
 void HostSynchronizer::ready(std::size_t slot, runtime::Stream& stream) {
@@ -175,7 +151,7 @@ void HostSynchronizer::step(const core::StepNumbers& numbers, double clip_norm, 
 double HostSynchronizer::step(const core::StepNumbers& numbers, double clip_norm) {
   float scale = 1 / numbers.scale;
   is_halted_ = finish_sums();
-  if (!guard_.verify(parameters())) has_changed_ = true;  // no rank reads them any more, so every change is seen
+  guard_.verify(parameters());  // no rank reads them any more, so every change is seen
   double norm = 0;
   if (!is_halted_ && clip_norm > 0) {
     norm = gradient_norm(scale);
@@ -189,10 +165,9 @@ double HostSynchronizer::step(const core::StepNumbers& numbers, double clip_norm
   }
   zero_rows();
   sums_.end_step();
-  n_ready_ = 0;
-  end_writing(!is_halted_ && !has_changed_ && guard_interval_ > 0 && n_steps_ % guard_interval_ == 0);
+  end_writing(!is_halted_ && guard_.count_step(n_steps_));
   rows_.clear(gradients());
-  if (has_changed_) halt();  // only after all ranks of the node have decided about this step
+  if (guard_.has_changed()) halt();  // only after all ranks of the node have decided about this step
   return norm;
 }
 
@@ -250,15 +225,11 @@ void HostSynchronizer::zero_rows() {
 
 /// Returns when all owners of this node have written their slices.
 void HostSynchronizer::end_writing(bool is_guarded) {
-  if (is_guarded) {
-    record_before_at_ = std::exchange(record_at_, n_steps_);
-    guard_.record(parameters());
-    hashes_.values()[static_cast<std::size_t>(node_->rank())] = guard_.hash();
-  }
+  if (is_guarded) hashes_.values()[owner()] = guard_.record(parameters());
   await_node();
   if (!is_guarded || placement_.n_nodes == 1 || node_->rank() != 0) return;
   const auto of_owners = hashes_.values().first(static_cast<std::size_t>(placement_.n_owners));
-  replica_hash_ = core::crc32c(std::as_bytes(of_owners));
+  guard_.set_replica_hash(core::crc32c(std::as_bytes(of_owners)));
 }
 
 /// Returns when all ranks of the node have arrived here.

@@ -16,7 +16,6 @@
 #include "comm/transport.hpp"
 #include "core/step_numbers.hpp"
 #include "optim/optimizer.hpp"
-#include "parallel/bucket_plan.hpp"
 #include "parallel/bucket_sums.hpp"
 #include "parallel/node_flags.hpp"
 #include "parallel/node_norms.hpp"
@@ -55,16 +54,12 @@ class HostSynchronizer final : public Synchronizer {
   [[nodiscard]] double norm(StepBack /*back*/) noexcept override { return norm_; }
 
   [[nodiscard]] bool is_halted() const noexcept override { return is_halted_; }
-  [[nodiscard]] bool has_changed() const noexcept override { return has_changed_; }
-  void fail_for_change() const override { guard_.fail_for_change(); }
+  [[nodiscard]] const ReplicaGuard& guard() const noexcept override { return guard_; }
   bool flip_bit(std::size_t slot) override;
-  [[nodiscard]] std::uint64_t n_sound_steps() const noexcept override;
-  [[nodiscard]] std::optional<std::uint32_t> replica_hash() const noexcept override { return replica_hash_; }
-  [[noreturn]] void fail_for_replicas() override { guard_.fail_for_replicas(); }
 
-  [[nodiscard]] std::span<const Slot> slots() const noexcept override { return slots_; }
+  [[nodiscard]] std::span<const Slot> slots() const noexcept override { return sharding_.slots(); }
   /// Visits the parts that this rank owns. Each element has one owner per node; every node has all elements.
-  void visit(const std::function<void(const Piece&)>& visitor) override;
+  void visit(const std::function<void(const StoredPiece&)>& visitor) override;
   [[nodiscard]] bool saves() const noexcept override { return node_index_ == 0; }
   void set_n_steps(std::uint64_t n_steps, const std::optional<optim::LossScale>& scale) noexcept override;
   [[nodiscard]] std::optional<optim::LossScale> scale_to_save() override;
@@ -76,7 +71,7 @@ class HostSynchronizer final : public Synchronizer {
   }
 
  private:
-  /// A slice of a bucket that this rank updates on its node.
+  /// The update of the slice of one bucket that this rank owns on its node.
   struct Owned {
     core::Slice slice;
     optim::Optimizer optimizer;
@@ -84,9 +79,9 @@ class HostSynchronizer final : public Synchronizer {
     std::span<double> norms{};  ///< the optimizer's, in the current step
   };
 
-  [[nodiscard]] std::vector<core::Slice> owned_slices() const;
+  [[nodiscard]] std::size_t owner() const noexcept { return static_cast<std::size_t>(node_->rank()); }
   [[nodiscard]] BucketSumsSetting sums_setting(bool is_tree) const;
-  [[nodiscard]] std::vector<SlotPart> all_blocks() const;
+  [[nodiscard]] std::vector<Piece> all_blocks() const;
   [[nodiscard]] std::span<float> gradients_of(int local_rank) const noexcept;
   void copy_between_nodes();
   [[nodiscard]] double gradient_norm(float scale);
@@ -97,13 +92,10 @@ class HostSynchronizer final : public Synchronizer {
   void end_writing(bool is_guarded);
   void await_node();
 
-  std::vector<Slot> slots_;
-  std::uint64_t guard_interval_;
   bool is_deterministic_;
   bool needs_norms_;  ///< of whole tensors
   Placement placement_;
   int node_index_;
-  std::vector<Bucket> buckets_;
   Sharding sharding_;
   std::unique_ptr<comm::Transport> node_;     ///< ranks that share the arena of parameters
   std::unique_ptr<comm::Transport> between_;  ///< one rank of each node
@@ -117,20 +109,15 @@ class HostSynchronizer final : public Synchronizer {
   ReplicaGuard guard_;
   std::vector<Owned> owned_;
   std::vector<core::Slice> touched_{};
-  std::size_t n_ready_ = 0;  ///< buckets
   std::uint64_t n_steps_ = 0;
   std::uint64_t n_meetings_ = 0;  ///< calls of await_node()
   std::uint64_t n_starts_ = 0;    ///< calls of publish_initial()
   double norm_ = 0;               ///< of the last step
   bool is_halted_ = false;
-  bool has_changed_ = false;
   std::uint64_t started_at_ = 0;             ///< steps made when publish_initial() was called
   std::optional<optim::LossScale> scale_{};  ///< at the same time
-  std::uint64_t record_at_ = 0;              ///< steps made at the guard's last record
-  std::uint64_t record_before_at_ = 0;       ///< and at the one before
   std::unique_ptr<comm::Plan> halt_plan_{};  ///< null on one node
   std::uint64_t halts_here_ = 0, halts_anywhere_ = 0;
-  std::optional<std::uint32_t> replica_hash_;
 };
 
 }  // namespace lockstep::parallel

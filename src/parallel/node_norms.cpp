@@ -6,7 +6,7 @@
 
 namespace lockstep::parallel {
 
-NodeNorms::NodeNorms(comm::Transport& node, NodeFlags& flags, std::size_t n_slots, std::vector<SlotPart> blocks)
+NodeNorms::NodeNorms(comm::Transport& node, NodeFlags& flags, std::size_t n_slots, std::vector<Piece> blocks)
     : flags_{flags},
       blocks_{std::move(blocks)},
       gradient_{node, blocks_.size()},
@@ -15,7 +15,7 @@ NodeNorms::NodeNorms(comm::Transport& node, NodeFlags& flags, std::size_t n_slot
 
 std::size_t NodeNorms::first_block(const core::Slice& slice) const noexcept {
   const auto at = std::partition_point(blocks_.begin(), blocks_.end(),
-                                       [&](const SlotPart& block) { return block.slice.offset < slice.offset; });
+                                       [&](const Piece& block) { return block.slice.offset < slice.offset; });
   return static_cast<std::size_t>(at - blocks_.begin());
 }
 

@@ -18,7 +18,7 @@ namespace lockstep::parallel {
 class NodeNorms {
  public:
   /// Collective over the ranks of one node. `blocks` are those of the whole arena, in order.
-  NodeNorms(comm::Transport& node, NodeFlags& flags, std::size_t n_slots, std::vector<SlotPart> blocks);
+  NodeNorms(comm::Transport& node, NodeFlags& flags, std::size_t n_slots, std::vector<Piece> blocks);
 
   /// The index of the first block of a slice.
   [[nodiscard]] std::size_t first_block(const core::Slice& slice) const noexcept;
@@ -39,7 +39,7 @@ class NodeNorms {
   void exchange();
 
   NodeFlags& flags_;
-  std::vector<SlotPart> blocks_;
+  std::vector<Piece> blocks_;
   SharedArray<double> gradient_;
   SharedArray<double> tensors_;
   std::vector<double> of_slots_;

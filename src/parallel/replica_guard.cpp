@@ -40,42 +40,55 @@ std::uint32_t most_frequent(std::span<const std::uint32_t> values) {
 
 }  // namespace
 
-ReplicaGuard::ReplicaGuard(std::span<const Slot> slots, std::span<const core::Slice> slices, comm::Transport& world,
-                           comm::Transport& between)
-    : world_{world}, between_{between} {
+ReplicaGuard::ReplicaGuard(std::span<const Slot> slots, std::vector<Piece> pieces, comm::Transport& world,
+                           comm::Transport& between, std::uint64_t interval)
+    : pieces_{std::move(pieces)}, hashes_(pieces_.size()), world_{world}, between_{between}, interval_{interval} {
   for (const Slot& slot : slots) names_.push_back(slot.name);
-  for (const core::Slice& slice : slices) {
-    const auto parts = parts_in(slots, slice);
-    parts_.insert(parts_.end(), parts.begin(), parts.end());
-  }
-  hashes_.resize(parts_.size());
 }
 
-void ReplicaGuard::record(std::span<const float> parameters) {
-  for (std::size_t i = 0; i < parts_.size(); ++i) hashes_[i] = hash_of(parameters, parts_[i].slice);
-  is_recorded_ = true;
+bool ReplicaGuard::restart(std::uint64_t n_steps) noexcept {
+  n_steps_ = started_at_ = record_at_ = record_before_at_ = n_steps;
   changed_.reset();
+  return interval_ > 0;
 }
 
-bool ReplicaGuard::verify(std::span<const float> parameters) {
-  if (!std::exchange(is_recorded_, false)) return true;
-  for (std::size_t i = 0; i < parts_.size() && !changed_; ++i) {
-    found_ = hash_of(parameters, parts_[i].slice);
+bool ReplicaGuard::count_step(std::uint64_t n_steps) noexcept {
+  n_steps_ = n_steps;
+  return interval_ > 0 && !changed_ && n_steps_ % interval_ == 0;
+}
+
+std::uint32_t ReplicaGuard::record(std::span<const float> parameters) {
+  for (std::size_t i = 0; i < pieces_.size(); ++i) hashes_[i] = hash_of(parameters, pieces_[i].slice);
+  is_recorded_ = true;
+  record_before_at_ = std::exchange(record_at_, n_steps_);
+  return core::crc32c(std::as_bytes(std::span{hashes_}));
+}
+
+// Nodes compare records, which finds a change on one of them since the record before the last. On one node a record is
+// compared once, in the next step, so values read after the record may have changed.
+std::uint64_t ReplicaGuard::n_sound_steps() const noexcept {
+  if (interval_ == 0) return n_steps_;
+  if (between_.n_ranks() > 1) return record_before_at_;
+  if (!is_recorded_ && !changed_) return n_steps_;
+  return record_at_ > started_at_ ? record_at_ - 1 : started_at_;
+}
+
+void ReplicaGuard::verify(std::span<const float> parameters) {
+  if (!std::exchange(is_recorded_, false)) return;
+  for (std::size_t i = 0; i < pieces_.size() && !changed_; ++i) {
+    found_ = hash_of(parameters, pieces_[i].slice);
     if (found_ != hashes_[i]) changed_ = i;
   }
-  return !changed_;
 }
 
 void ReplicaGuard::fail_for_change() const {
   if (!changed_) return;
-  fail(fmt::format("parameters of '{}' changed in memory between two steps", names_[parts_[*changed_].slot]),
+  fail(fmt::format("parameters of '{}' changed in memory between two steps", names_[pieces_[*changed_].slot]),
        name_place(world_, world_.rank()),
        fmt::format("hash {:08x} as written, but found {:08x}", hashes_[*changed_], found_));
 }
 
-std::uint32_t ReplicaGuard::hash() const noexcept { return core::crc32c(std::as_bytes(std::span{hashes_})); }
-
-void ReplicaGuard::fail_for_replicas() {
+void ReplicaGuard::fail_for_replicas() const {
   std::uint64_t mine = find_stray();
   std::uint64_t first = nothing;
   const auto plan = comm::make_plan(world_, {.dtype = core::DType::uint64, .op = comm::ReduceOp::min, .n_elements = 1});
@@ -87,9 +100,9 @@ void ReplicaGuard::fail_for_replicas() {
 }
 
 /// Returns slot (high bits) and rank of this rank's first piece that differs between one node and most nodes.
-std::uint64_t ReplicaGuard::find_stray() {
+std::uint64_t ReplicaGuard::find_stray() const {
   const auto n_nodes = static_cast<std::size_t>(between_.n_ranks());
-  const auto gather = [&](core::DType dtype, auto& mine, auto& all) {
+  const auto gather = [&](core::DType dtype, const auto& mine, auto& all) {
     const auto plan = comm::make_plan(
         between_, {.collective = comm::Collective::all_gather, .dtype = dtype, .n_elements = all.size()});
     plan->bind(std::as_bytes(std::span{mine}), std::as_writable_bytes(std::span{all}));
@@ -101,14 +114,14 @@ std::uint64_t ReplicaGuard::find_stray() {
   gather(core::DType::uint32, hashes_, all);
   gather(core::DType::int32, rank, ranks);
   std::vector<std::uint32_t> of_nodes(n_nodes);
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
     for (std::size_t node = 0; node < n_nodes; ++node) of_nodes[node] = all[node * hashes_.size() + i];
     const std::uint32_t usual = most_frequent(of_nodes);
     const auto stray =
         std::find_if(of_nodes.begin(), of_nodes.end(), [&](std::uint32_t hash) { return hash != usual; });
     if (stray == of_nodes.end()) continue;
     const auto owner = static_cast<std::uint32_t>(ranks[static_cast<std::size_t>(stray - of_nodes.begin())]);
-    return std::uint64_t{parts_[i].slot} << 32 | owner;
+    return std::uint64_t{pieces_[i].slot} << 32 | owner;
   }
   return nothing;
 }

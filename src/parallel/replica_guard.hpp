@@ -1,6 +1,6 @@
 // Detects parameters that differ from what was computed: a flipped bit, a stray write, a node that computes wrongly.
-// Invariant: an owner knows the hash of each tensor part that it wrote; it reports only real differences of bits.
-// Used by the synchronizer.
+// Invariant: an owner knows the hash of each piece that it wrote; it reports only real differences of bits.
+// Used by the synchronizer; the trainer asks it.
 #pragma once
 
 #include <cstdint>
@@ -16,39 +16,53 @@ namespace lockstep::parallel {
 
 class ReplicaGuard {
  public:
-  /// Guards the parts of `slots` in `slices`, which only this rank of `world` writes; both transports must outlive it.
-  /// `between`: the owners of the same slices on all nodes.
-  ReplicaGuard(std::span<const Slot> slots, std::span<const core::Slice> slices, comm::Transport& world,
-               comm::Transport& between);
+  /// Guards `pieces` of `slots`, which only this rank of `world` writes; both transports must outlive it. `between`:
+  /// the owners of the same pieces on all nodes. `interval`: steps between records; 0: never records.
+  ReplicaGuard(std::span<const Slot> slots, std::vector<Piece> pieces, comm::Transport& world, comm::Transport& between,
+               std::uint64_t interval);
 
-  /// Records the hashes of the parameters just written.
-  void record(std::span<const float> parameters);
-
-  /// Called before a write: returns whether everything is as recorded, or nothing was recorded since the last call.
-  [[nodiscard]] bool verify(std::span<const float> parameters);
-  /// Whether there is something to verify.
-  [[nodiscard]] bool is_recorded() const noexcept { return is_recorded_; }
-  /// Throws core::Error (failed), with the tensor and its writer, if verify() has found a change on this rank.
+  /// Whether this rank has found a change since restart().
+  [[nodiscard]] bool has_changed() const noexcept { return changed_.has_value(); }
+  /// Local: throws core::Error (failed) with tensor, node and rank if has_changed().
   void fail_for_change() const;
+  /// Parameters that this rank read after at most this many steps are sound: a change that the guard or the control
+  /// word finds from now on, or has just found, came later. Callers use the minimum over all ranks.
+  [[nodiscard]] std::uint64_t n_sound_steps() const noexcept;
+  /// The hash of the parameters at the last record, from one rank of each replica, for the control word.
+  [[nodiscard]] std::optional<std::uint32_t> replica_hash() const noexcept { return replica_hash_; }
+  /// Collective over all ranks, after the control word reports that replicas differ: throws core::Error (failed) with
+  /// the first tensor that differs, the node, and its writer there; the same on all ranks.
+  [[noreturn]] void fail_for_replicas() const;
 
-  /// The hash of the last record: equal for the owners of the same slices on all nodes.
-  [[nodiscard]] std::uint32_t hash() const noexcept;
-
-  /// Collective over all ranks, after replicas were found to differ: throws core::Error (failed) with the first tensor
-  /// that differs, the node, and its writer there; the same on all ranks.
-  [[noreturn]] void fail_for_replicas();
+  /// For synchronizers. The parameters are those after `n_steps` steps, written by others: forgets a change. Returns
+  /// whether they must be recorded now.
+  [[nodiscard]] bool restart(std::uint64_t n_steps) noexcept;
+  /// Before a step writes parameters: compares them with the record, unless that was done before.
+  void verify(std::span<const float> parameters);
+  /// After each step that wrote parameters. Returns whether they must be recorded now.
+  [[nodiscard]] bool count_step(std::uint64_t n_steps) noexcept;
+  /// Records the hashes of the parameters just written, and returns a hash of them: equal for the owners of the same
+  /// pieces on all nodes.
+  std::uint32_t record(std::span<const float> parameters);
+  void set_replica_hash(std::uint32_t hash) noexcept { replica_hash_ = hash; }
 
  private:
-  [[nodiscard]] std::uint64_t find_stray();
+  [[nodiscard]] std::uint64_t find_stray() const;
 
-  std::vector<SlotPart> parts_;
+  std::vector<Piece> pieces_;
   std::vector<std::string> names_;  ///< of all slots
   std::vector<std::uint32_t> hashes_;
   comm::Transport& world_;
   comm::Transport& between_;
-  bool is_recorded_ = false;
-  std::optional<std::size_t> changed_{};  ///< the index of the part
+  std::uint64_t interval_;
+  bool is_recorded_ = false;              ///< and not yet verified
+  std::optional<std::size_t> changed_{};  ///< the index of the piece
   std::uint32_t found_ = 0;               ///< the hash that it had
+  std::uint64_t n_steps_ = 0;
+  std::uint64_t started_at_ = 0;        ///< steps made at restart()
+  std::uint64_t record_at_ = 0;         ///< steps made at the last record
+  std::uint64_t record_before_at_ = 0;  ///< and at the one before
+  std::optional<std::uint32_t> replica_hash_{};
 };
 
 }  // namespace lockstep::parallel

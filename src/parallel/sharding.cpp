@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace lockstep::parallel {
 namespace {
@@ -24,36 +25,46 @@ std::size_t unit_of(const Slot& slot) noexcept {
   return (least_unit + aligned - 1) / aligned * aligned;
 }
 
-Sharding::Sharding(std::span<const Slot> slots, std::span<const Bucket> buckets, std::size_t n_owners)
-    : n_owners_{n_owners} {
-  for (const Bucket& bucket : buckets) {
-    std::vector<std::size_t>& cuts = cuts_.emplace_back();
-    for (std::size_t owner = 0; owner <= n_owners; ++owner) {
-      const std::size_t even = core::partition(bucket.slice.count, n_owners, owner % n_owners).offset;
-      const std::size_t at = owner == n_owners ? bucket.slice.end() : bucket.slice.offset + even;
-      const bool is_inside = owner > 0 && owner < n_owners;
-      cuts.push_back(is_inside ? std::clamp(nearest_boundary(slots, at), cuts.back(), bucket.slice.end()) : at);
+Sharding::Sharding(std::vector<Slot> slots, const BucketOptions& options, std::size_t n_owners)
+    : slots_{std::move(slots)}, buckets_{plan_buckets(slots_, options)}, slices_(n_owners) {
+  for (const core::Slice& bucket : buckets_) {
+    std::size_t begin = bucket.offset;
+    for (std::size_t owner = 0; owner < n_owners; ++owner) {
+      const std::size_t nearest = nearest_boundary(slots_, core::partition(bucket, n_owners, owner).end());
+      const std::size_t end = owner + 1 < n_owners ? std::clamp(nearest, begin, bucket.end()) : bucket.end();
+      slices_[owner].push_back({begin, end - begin});
+      begin = end;
     }
   }
 }
 
-std::vector<core::Slice> Sharding::slices_of(std::size_t owner) const {
-  std::vector<core::Slice> slices;
-  for (const std::vector<std::size_t>& cuts : cuts_)
-    slices.push_back({.offset = cuts[owner], .count = cuts[owner + 1] - cuts[owner]});
-  return slices;
+std::size_t Sharding::n_complete(std::size_t slot) const noexcept {
+  const std::size_t end = slot + 1 < slots_.size() ? slots_[slot + 1].slice.offset : n_elements();
+  const auto first_incomplete = std::ranges::upper_bound(buckets_, end, {}, &core::Slice::end);
+  return static_cast<std::size_t>(first_incomplete - buckets_.begin());
 }
 
-std::vector<SlotPart> blocks_in(std::span<const Slot> slots, const core::Slice& slice) {
-  std::vector<SlotPart> blocks;
-  for (const SlotPart& part : parts_in(slots, slice)) {
-    const std::size_t unit = unit_of(slots[part.slot]);
-    for (std::size_t at = part.slice.offset; at < part.slice.end(); at += unit) {
-      const std::size_t n = std::min(unit, part.slice.end() - at);
+std::span<const core::Slice> Sharding::slices_of(std::size_t owner) const noexcept {
+  return owner < slices_.size() ? std::span<const core::Slice>{slices_[owner]} : std::span<const core::Slice>{};
+}
+
+std::vector<Piece> Sharding::pieces_of(std::size_t owner) const {
+  std::vector<Piece> pieces;
+  for (const core::Slice& slice : slices_of(owner))
+    for (const Piece& piece : pieces_in(slots_, slice)) pieces.push_back(piece);
+  return pieces;
+}
+
+std::vector<Piece> blocks_in(std::span<const Slot> slots, const core::Slice& slice) {
+  std::vector<Piece> blocks;
+  for (const auto& [slot, whole] : pieces_in(slots, slice)) {
+    const std::size_t unit = unit_of(slots[slot]);
+    for (std::size_t at = whole.offset; at < whole.end(); at += unit) {
+      const std::size_t n = std::min(unit, whole.end() - at);
       const std::size_t n_blocks = std::max<std::size_t>(1, n / least_unit);
       for (std::size_t i = 0; i < n_blocks; ++i) {
         const core::Slice block = core::partition(n, n_blocks, i, unit_alignment);
-        blocks.push_back({part.slot, {.offset = at + block.offset, .count = block.count}});
+        blocks.push_back({slot, {.offset = at + block.offset, .count = block.count}});
       }
     }
   }

@@ -1,7 +1,8 @@
-// Which rank owns which part of the arenas: each bucket is divided into one slice per owner.
-// Invariant: a pure value of slots, buckets and owners. A slice consists of whole units of its tensors, blocks of
-// output channels, so it is also a slice of the logical tensors. Sums over blocks do not depend on the owners.
-// Used by the synchronizer and the dry run.
+// How the arenas are divided: into buckets, and each bucket into one slice per owner.
+// Invariant: a pure value of slots, bucket sizes and the number of owners. A slice consists of whole units of its
+// tensors, blocks of output channels, so it is also a slice of the logical tensors. Sums over blocks do not depend on
+// the owners.
+// Used by the synchronizer, its callers and the dry run.
 #pragma once
 
 #include <cstddef>
@@ -22,19 +23,31 @@ inline constexpr std::size_t unit_alignment = 16, least_unit = 1024;
 
 class Sharding {
  public:
-  Sharding(std::span<const Slot> slots, std::span<const Bucket> buckets, std::size_t n_owners);
+  Sharding(std::vector<Slot> slots, const BucketOptions& options, std::size_t n_owners);
 
-  [[nodiscard]] std::size_t n_owners() const noexcept { return n_owners_; }
-  /// Returns the slices that `owner` sums and updates, one per bucket; they may be empty.
-  [[nodiscard]] std::vector<core::Slice> slices_of(std::size_t owner) const;
+  [[nodiscard]] std::span<const Slot> slots() const noexcept { return slots_; }
+  /// The number of elements of an arena.
+  [[nodiscard]] std::size_t n_elements() const noexcept { return arena_elements(slots_); }
+
+  [[nodiscard]] std::span<const core::Slice> buckets() const noexcept { return buckets_; }
+  /// Returns how many buckets are complete once `slot` and all earlier slots are.
+  [[nodiscard]] std::size_t n_complete(std::size_t slot) const noexcept;
+
+  [[nodiscard]] std::size_t n_owners() const noexcept { return slices_.size(); }
+  /// Returns the slices that `owner` sums and updates, one per bucket; they may be empty. Returns none if there is no
+  /// such owner.
+  [[nodiscard]] std::span<const core::Slice> slices_of(std::size_t owner) const noexcept;
+  /// Returns the pieces in these slices.
+  [[nodiscard]] std::vector<Piece> pieces_of(std::size_t owner) const;
 
  private:
-  std::size_t n_owners_;
-  std::vector<std::vector<std::size_t>> cuts_{};  ///< for each bucket: where the owners' slices begin, and its end
+  std::vector<Slot> slots_;
+  std::vector<core::Slice> buckets_;
+  std::vector<std::vector<core::Slice>> slices_;  ///< by owner
 };
 
 /// Returns the tensors in `slice`, cut into blocks of about least_unit elements: the same blocks for any slices of a
 /// bucket. Sums that must not depend on the owners, such as the norm for clipping, are taken over blocks first.
-[[nodiscard]] std::vector<SlotPart> blocks_in(std::span<const Slot> slots, const core::Slice& slice);
+[[nodiscard]] std::vector<Piece> blocks_in(std::span<const Slot> slots, const core::Slice& slice);
 
 }  // namespace lockstep::parallel

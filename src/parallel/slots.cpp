@@ -1,7 +1,5 @@
 #include "parallel/slots.hpp"
 
-#include <algorithm>
-
 #include "core/error.hpp"
 #include "core/finite.hpp"
 
@@ -16,20 +14,13 @@ void require_ordered(std::span<const Slot> slots) {
     core::require(slots[i - 1].slice.end() <= slots[i].slice.offset, "slots are ascending and do not overlap");
 }
 
-std::vector<SlotPart> parts_in(std::span<const Slot> slots, core::Slice slice) {
-  std::vector<SlotPart> parts;
+std::vector<Piece> pieces_in(std::span<const Slot> slots, const core::Slice& slice) {
+  std::vector<Piece> pieces;
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    const core::Slice part = intersection(slots[i].slice, slice);
-    if (!part.empty()) parts.push_back({i, part});
+    const core::Slice common = intersection(slots[i].slice, slice);
+    if (!common.empty()) pieces.push_back({i, common});
   }
-  return parts;
-}
-
-core::Slice rows_of(const Slot& slot, const core::Slice& part) noexcept {
-  const auto row_at = [&slot](std::size_t at) {
-    return std::min((at - slot.slice.offset) / slot.block * slot.block_rows, slot.n_rows);
-  };
-  return {row_at(part.offset), row_at(part.end()) - row_at(part.offset)};
+  return pieces;
 }
 
 std::optional<std::size_t> find_not_finite(std::span<const Slot> slots, std::span<const float> arena) {

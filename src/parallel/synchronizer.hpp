@@ -19,7 +19,7 @@
 #include "core/units.hpp"
 #include "optim/loss_scale.hpp"
 #include "optim/optimizer_spec.hpp"
-#include "parallel/bucket_plan.hpp"
+#include "parallel/replica_guard.hpp"
 #include "parallel/sharding.hpp"
 #include "parallel/slots.hpp"
 #include "runtime/device.hpp"
@@ -27,12 +27,10 @@
 
 namespace lockstep::parallel {
 
-/// Rows of a logical tensor, and the values stored for them.
-struct Piece {
-  std::size_t tensor = 0;   ///< number of its slot
-  std::string_view state;   ///< "parameter", or a name of optim::State
-  core::Slice rows{};       ///< along the dimension that its slot is cut by
-  std::span<float> values;  ///< in the order of the arena, with its padding
+/// A piece, and one kind of values stored for it.
+struct StoredPiece : Piece {
+  std::string_view state{};   ///< "parameter", or a name of optim::State
+  std::span<float> values{};  ///< in the order of the arena, with its padding
 };
 
 struct SynchronizerOptions {
@@ -77,9 +75,9 @@ class Synchronizer {
   /// in any order. All other rows have gradient 0 on every rank.
   virtual void touch(std::size_t slot, std::span<const std::uint64_t> rows) = 0;
 
-  /// Local, optional: this rank's gradients of `slot`, and of all earlier ones, are complete when `stream` gets here.
-  /// Messages may then travel. If parts of the devices' group communicate meanwhile, all ranks must make this call at
-  /// the same place among their calls (DeviceGroup::split()).
+  /// Local, optional, for ascending slots: this rank's gradients of `slot` and all earlier slots are complete when
+  /// `stream` gets here. Messages may then travel. If parts of the devices' group communicate meanwhile, all ranks must
+  /// make this call at the same place among their calls (DeviceGroup::split()).
   virtual void ready(std::size_t slot, runtime::Stream& stream) = 0;
 
   /// Local, before step() and before the last of ready(): this rank's gradients are invalid. From this step on no rank
@@ -105,23 +103,12 @@ class Synchronizer {
 
   /// Whether the last step() is known to have updated nothing.
   [[nodiscard]] virtual bool is_halted() const noexcept = 0;
-  /// Whether the guard has found a change on this rank since publish_initial().
-  [[nodiscard]] virtual bool has_changed() const noexcept = 0;
-  /// Local: throws core::Error (failed) with tensor, node and rank if has_changed().
-  virtual void fail_for_change() const = 0;
-  /// Parameters that this rank read after at most this many steps are sound: a change that the guard or the control
-  /// word finds from now on, or has just found, came later. Callers use the minimum over all ranks.
-  [[nodiscard]] virtual std::uint64_t n_sound_steps() const noexcept = 0;
+  /// Answers whether the parameters are those that steps wrote.
+  [[nodiscard]] virtual const ReplicaGuard& guard() const noexcept = 0;
 
   /// Local, between two steps, for a drill: flips a bit in the part of `slot` that only this rank writes, unseen by the
   /// guard; returns false if there is no such part. On a device each rank has the whole slot.
   virtual bool flip_bit(std::size_t slot) = 0;
-
-  /// The hash of the parameters at the guard's last check, from one rank of each replica, for the control word.
-  [[nodiscard]] virtual std::optional<std::uint32_t> replica_hash() const noexcept = 0;
-  /// Collective, once the control word reports that replicas differ: throws core::Error (failed) with tensor, node and
-  /// rank.
-  [[noreturn]] virtual void fail_for_replicas() = 0;
 
   /// Whether the gradients' memory is registered with the library that sums them.
   [[nodiscard]] virtual bool is_registered() const noexcept { return false; }
@@ -130,7 +117,7 @@ class Synchronizer {
   /// Local: calls `visitor` for everything that this rank has to save or load: parameters and the states of its
   /// optimizers. Each element belongs to one of the ranks for which saves() is true; all ranks together have everything
   /// to load. Readable between step() calls; writable before publish_initial().
-  virtual void visit(const std::function<void(const Piece&)>& visitor) = 0;
+  virtual void visit(const std::function<void(const StoredPiece&)>& visitor) = 0;
   /// Whether this rank saves the values of visit(), so that everything is saved once.
   [[nodiscard]] virtual bool saves() const noexcept = 0;
   /// Local, before publish_initial(): the values written by visit() belong to a run after this many steps, with this

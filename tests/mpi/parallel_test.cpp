@@ -53,7 +53,7 @@ class OnNodes : public testing::TestWithParam<int> {
       });
       support::fill(slots, expected, [&](std::size_t i) { return expected[i] - momentum[i] / 4; });
       EXPECT_TRUE(std::equal(expected.begin(), expected.end(), synchronizer.parameters().begin())) << "step " << step;
-      const auto agreement = word.exchange({.loss = 1, .replica = synchronizer.replica_hash()});
+      const auto agreement = word.exchange({.loss = 1, .replica = synchronizer.guard().replica_hash()});
       ASSERT_EQ(agreement.has_value(), step > 0);
       EXPECT_TRUE(!agreement || agreement->replicas_agree);
     }
@@ -99,9 +99,9 @@ TEST_P(OnNodes, AValueChangedOnOneNodeIsNamedOnAllRanks) {
   float& element = synchronizer.parameters()[slots[1].slice.offset + 4'000];
   if (world_->rank() == world_->n_ranks() - 1) element = 1;
   synchronizer.step({.learning_rate = 0});
-  static_cast<void>(word.exchange({.replica = synchronizer.replica_hash()}));
+  static_cast<void>(word.exchange({.replica = synchronizer.guard().replica_hash()}));
   EXPECT_FALSE(word.finish()->replicas_agree);
-  const auto error = core::complaint_of([&] { synchronizer.fail_for_replicas(); });
+  const auto error = core::complaint_of([&] { synchronizer.guard().fail_for_replicas(); });
   ASSERT_TRUE(error.has_value());
   EXPECT_EQ(error->code(), core::ExitCode::failed);
   EXPECT_NE(error->problem().what.find("'t1'"), std::string::npos) << error->what();

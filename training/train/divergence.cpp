@@ -16,9 +16,9 @@ namespace lockstep::training {
 bool Divergence::note_change(const parallel::StepAgreement& agreement) {
   if (!agreement.changed && agreement.replicas_agree) return false;
   change_ = core::complaint_of([&] {
-    const parallel::Synchronizer& synchronizer = learner_.synchronizer();
-    if (agreement.changed) runtime::together(world_, [&] { synchronizer.fail_for_change(); });
-    learner_.synchronizer().fail_for_replicas();
+    const parallel::ReplicaGuard& guard = learner_.synchronizer().guard();
+    if (agreement.changed) runtime::together(world_, [&] { guard.fail_for_change(); });
+    guard.fail_for_replicas();
   });
   return true;
 }

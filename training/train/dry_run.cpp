@@ -79,8 +79,8 @@ std::uint64_t network_bytes(const Recipe& recipe, const parallel::Synchronizer& 
   for (std::size_t owner = 0; owner < synchronizer.sharding().n_owners(); ++owner) {
     for (const core::Slice& slice : synchronizer.sharding().slices_of(owner)) {
       std::size_t n_without_rows = 0;
-      for (const parallel::SlotPart& part : parallel::parts_in(slots, slice))
-        if (slots[part.slot].row_elements == 0) n_without_rows += part.slice.count;
+      for (const parallel::Piece& piece : parallel::pieces_in(slots, slice))
+        if (slots[piece.slot].row_elements == 0) n_without_rows += piece.slice.count;
       if (n_without_rows > 0) bytes += cost_of(n_without_rows);
     }
   }

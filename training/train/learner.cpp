@@ -48,9 +48,7 @@ std::vector<parallel::Slot> slots_of(const nn::Network& network, const nn::Execu
                      .slice = slot.slice,
                      .decays = decays(parameter, recipe),
                      .row_elements = sparse != nullptr ? sparse->width : 0,
-                     .block = slot.block,
-                     .block_rows = slot.block_rows,
-                     .n_rows = slot.n_rows});
+                     .block = slot.block});
   }
   return slots;
 }
@@ -168,7 +166,7 @@ parallel::StepReport Learner::report(const nn::LossSums& sums, double norm, cons
           .n_top1 = sums.n_top1,
           .n_top5 = sums.n_top5,
           .not_finite = !std::isfinite(sums.loss) || not_finite_,
-          .changed = synchronizer_->has_changed()};
+          .changed = synchronizer_->guard().has_changed()};
 }
 
 void Learner::evaluate(const data::Batch& batch) {
@@ -195,7 +193,7 @@ std::size_t Learner::slot_named(const std::string& name) const {
 
 void Learner::require_parameter(const std::string& name) {
   const std::size_t slot = slot_named(name);
-  if (std::ranges::any_of(pieces(), [slot](const parallel::Piece& piece) { return piece.tensor == slot; })) return;
+  if (std::ranges::any_of(pieces(), [slot](const parallel::Piece& piece) { return piece.slot == slot; })) return;
   core::fail_usage({.what = fmt::format("rank {} owns no part of parameter '{}'", world_.rank(), name),
                     .where = "--inject",
                     .expected = "a rank that does: ranks of a node divide the parameters among them",

@@ -100,7 +100,7 @@ class Learner final : private nn::Hooks {
   /// Collective: loads all of that, on any number of ranks; `at` is the position of the run. Throws core::Error, the
   /// same on all ranks, if network or optimizer differ.
   void load_checkpoint(const checkpoint::Checkpoint& from, const RunState& at);
-  /// Collective: the minimum of Synchronizer::n_sound_steps() over all ranks.
+  /// Collective: the minimum of ReplicaGuard::n_sound_steps() over all ranks.
   [[nodiscard]] std::uint64_t least_sound_steps() const;
   /// A digest of parameters and running statistics.
   [[nodiscard]] std::string digest() const;
@@ -163,17 +163,18 @@ class Learner final : private nn::Hooks {
   [[nodiscard]] runtime::Recording record(const Enqueue& enqueue);
   template <class Enqueue>
   void replay(Recorded& recorded, const Enqueue& enqueue);
-  [[nodiscard]] std::vector<parallel::Piece> pieces();
+  [[nodiscard]] std::vector<parallel::StoredPiece> pieces();
   [[nodiscard]] std::size_t slot_named(const std::string& name) const;
-  void require_finite(const parallel::Piece& piece) const;
-  [[nodiscard]] checkpoint::Box box_of(const parallel::Piece& piece) const;
+  void require_finite(const parallel::StoredPiece& piece) const;
+  [[nodiscard]] core::Slice rows_of(const parallel::Piece& piece) const;
+  [[nodiscard]] checkpoint::Box box_of(const parallel::StoredPiece& piece) const;
   /// What this rank must save: boxes, and `fill`, which reads the pieces.
   struct ToSave {
     std::vector<checkpoint::Box> boxes{};
     checkpoint::FillBox fill{};
   };
-  [[nodiscard]] ToSave to_save(std::vector<parallel::Piece> kept);
-  [[nodiscard]] std::vector<parallel::Piece> pieces_to_save();
+  [[nodiscard]] ToSave to_save(std::vector<parallel::StoredPiece> kept);
+  [[nodiscard]] std::vector<parallel::StoredPiece> pieces_to_save();
   [[nodiscard]] std::vector<float> gather_statistics();
   void load_statistics(const checkpoint::Checkpoint& from);
   void keep_statistics();

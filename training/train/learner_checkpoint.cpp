@@ -14,18 +14,18 @@
 namespace lockstep::training {
 
 // Padding is not saved.
-std::vector<parallel::Piece> Learner::pieces() {
-  std::vector<parallel::Piece> all;
-  synchronizer_->visit([&](const parallel::Piece& piece) {
-    if (!piece.rows.empty()) all.push_back(piece);
+std::vector<parallel::StoredPiece> Learner::pieces() {
+  std::vector<parallel::StoredPiece> all;
+  synchronizer_->visit([&](const parallel::StoredPiece& piece) {
+    if (!rows_of(piece).empty()) all.push_back(piece);
   });
   return all;
 }
 
-void Learner::require_finite(const parallel::Piece& piece) const {
+void Learner::require_finite(const parallel::StoredPiece& piece) const {
   if (piece.state != "parameter" || core::all_finite(piece.values)) return;
   throw core::Error{core::ExitCode::failed,
-                    {.what = fmt::format("parameter '{}' is not finite", synchronizer_->slots()[piece.tensor].name),
+                    {.what = fmt::format("parameter '{}' is not finite", synchronizer_->slots()[piece.slot].name),
                      .where = fmt::format("rank {} on {}", world_.rank(), runtime::host_name()),
                      .expected = "finite numbers",
                      .fix = "use a lower --lr, a --warmup or --clip-norm; or check the data"}};
@@ -33,19 +33,23 @@ void Learner::require_finite(const parallel::Piece& piece) const {
 
 void Learner::require_finite() {
   runtime::together(world_, [&] {
-    for (const parallel::Piece& piece : pieces()) require_finite(piece);
+    for (const parallel::StoredPiece& piece : pieces()) require_finite(piece);
   });
 }
 
-checkpoint::Box Learner::box_of(const parallel::Piece& piece) const {
-  const nn::ArenaSlot& slot = executor_->slots()[piece.tensor];
+core::Slice Learner::rows_of(const parallel::Piece& piece) const {
+  return executor_->slots()[piece.slot].rows_in(piece.slice);
+}
+
+checkpoint::Box Learner::box_of(const parallel::StoredPiece& piece) const {
+  const nn::ArenaSlot& slot = executor_->slots()[piece.slot];
   const nn::Parameter& parameter = network_.parameters()[static_cast<std::size_t>(slot.parameter)];
   return {.tensor = fmt::format("{}/{}", piece.state, parameter.name),
           .shape = parameter.shape,
           .n_outer = nn::n_elements(parameter.shape) / (slot.n_rows * slot.n_inner),
           .n_rows = slot.n_rows,
           .n_inner = slot.n_inner,
-          .rows = piece.rows};
+          .rows = rows_of(piece)};
 }
 
 // On rank 0: by lane, or by rank if the same number of ranks must get the same bits; otherwise the mean.
@@ -55,14 +59,14 @@ std::vector<float> Learner::gather_statistics() {
   return runtime::gather_values(world_, std::span<const float>{statistics_});
 }
 
-std::vector<parallel::Piece> Learner::pieces_to_save() {
-  return synchronizer_->saves() ? pieces() : std::vector<parallel::Piece>{};
+std::vector<parallel::StoredPiece> Learner::pieces_to_save() {
+  return synchronizer_->saves() ? pieces() : std::vector<parallel::StoredPiece>{};
 }
 
 // Collective.
-Learner::ToSave Learner::to_save(std::vector<parallel::Piece> kept) {
+Learner::ToSave Learner::to_save(std::vector<parallel::StoredPiece> kept) {
   ToSave all;
-  for (const parallel::Piece& piece : kept) all.boxes.push_back(box_of(piece));
+  for (const parallel::StoredPiece& piece : kept) all.boxes.push_back(box_of(piece));
   std::vector<float> statistics = gather_statistics();
   const std::size_t n_rows = n_statistics_ > 0 && world_.rank() == 0 ? statistics.size() / n_statistics_ : 0;
   if (n_rows > 0)
@@ -76,8 +80,8 @@ Learner::ToSave Learner::to_save(std::vector<parallel::Piece> kept) {
   all.fill = [this, kept = std::move(kept), statistics = std::move(statistics), firsts = std::move(firsts), n_rows](
                  std::size_t i, std::span<float> values) {
     if (i < kept.size()) {
-      const parallel::Piece& piece = kept[i];
-      executor_->unpack(executor_->slots()[piece.tensor].parameter, piece.rows, piece.values, values);
+      const parallel::StoredPiece& piece = kept[i];
+      executor_->unpack(executor_->slots()[piece.slot].parameter, rows_of(piece), piece.values, values);
       return;
     }
     const std::size_t statistic = i - kept.size(), n_channels = values.size() / n_rows;
@@ -100,12 +104,12 @@ void Learner::save_checkpoint(const std::string& path, const std::string& conten
 // In the order of the arena: the writer puts elements into the order of a tensor, while steps continue.
 std::unique_ptr<checkpoint::BackgroundSave> Learner::begin_checkpoint(const std::string& path,
                                                                       const std::string& content) {
-  std::vector<parallel::Piece> kept = pieces_to_save();
+  std::vector<parallel::StoredPiece> kept = pieces_to_save();
   runtime::together(world_, [&] {
     std::size_t n_elements = 0;
-    for (const parallel::Piece& piece : kept) n_elements += piece.values.size();
+    for (const parallel::StoredPiece& piece : kept) n_elements += piece.values.size();
     if (!copy_) copy_ = std::make_unique_for_overwrite<float[]>(n_elements);
-    for (float* to = copy_.get(); parallel::Piece & piece : kept) {
+    for (float* to = copy_.get(); parallel::StoredPiece & piece : kept) {
       if (on_progress_) on_progress_();
       std::ranges::copy(piece.values, to);
       piece.values = {to, piece.values.size()};
@@ -119,7 +123,7 @@ std::unique_ptr<checkpoint::BackgroundSave> Learner::begin_checkpoint(const std:
 }
 
 std::uint64_t Learner::least_sound_steps() const {
-  const std::uint64_t mine = synchronizer_->n_sound_steps();
+  const std::uint64_t mine = synchronizer_->guard().n_sound_steps();
   const std::vector<std::uint64_t> all = runtime::gather_values(world_, std::span{&mine, 1});
   return runtime::broadcast_value(world_, all.empty() ? 0 : std::ranges::min(all));
 }
@@ -129,12 +133,12 @@ core::Bytes Learner::checkpoint_bytes() const { return training::checkpoint_byte
 void Learner::load_checkpoint(const checkpoint::Checkpoint& from, const RunState& at) {
   runtime::together(world_, [&] {
     std::vector<float> values;
-    for (const parallel::Piece& piece : pieces()) {
+    for (const parallel::StoredPiece& piece : pieces()) {
       const checkpoint::Box box = box_of(piece);
       values.resize(box.n_elements());
       from.read(box, values);
       if (on_progress_) on_progress_();
-      executor_->pack(executor_->slots()[piece.tensor].parameter, piece.rows, values, piece.values);
+      executor_->pack(executor_->slots()[piece.slot].parameter, rows_of(piece), values, piece.values);
     }
     load_statistics(from);
   });

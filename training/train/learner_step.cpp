@@ -180,7 +180,7 @@ parallel::StepReport Learner::step(const data::Batch& batch, const StepPlace& at
   else
     run(batch, at);
   update(numbers_of(at, batch, batch, true), is_updated);
-  const auto replica = synchronizer_->replica_hash();
+  const auto replica = synchronizer_->guard().replica_hash();
   if (recipe_.device.runs_behind) before = report_before_last();
   before.replica = replica;
   return before;

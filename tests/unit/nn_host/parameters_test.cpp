@@ -53,6 +53,14 @@ TEST(HostParameters, KeepTheirPaddingThroughTraining) {
   }
 }
 
+// A block has 16 of the 20 rows, so the last block has 12 rows of padding, and the slot some more.
+TEST(ArenaSlot, RowsOfAPiece) {
+  const ArenaSlot slot{.slice = {64, 2'000}, .block = 960, .block_rows = 16, .n_rows = 20};
+  EXPECT_EQ(slot.rows_in({64, 960}), (core::Slice{0, 16}));
+  EXPECT_EQ(slot.rows_in({64 + 960, 2'000 - 960}), (core::Slice{16, 4}));
+  EXPECT_EQ(slot.rows_in(slot.slice), slot.all_rows());
+}
+
 /// Whether elements before `at`, the begin of a block, belong to the slot's first rows (as many as its blocks hold),
 /// and later ones to the others.
 bool parts_rows(const HostExecutor& executor, const ArenaSlot& slot, std::size_t n_logical, std::size_t at) {

@@ -39,8 +39,8 @@ Course course_of(OptimizerKind kind, double clip_norm = 0) {
 // Everything that a rank with all data saves; padding has the initial value, 0.
 Arrays arrays_of(Synchronizer& synchronizer) {
   Arrays all;
-  synchronizer.visit([&](const Piece& piece) {
-    auto& array = all[std::string{piece.state} + "/" + synchronizer.slots()[piece.tensor].name];
+  synchronizer.visit([&](const StoredPiece& piece) {
+    auto& array = all[std::string{piece.state} + "/" + synchronizer.slots()[piece.slot].name];
     array.insert(array.end(), piece.values.begin(), piece.values.end());
   });
   return all;
@@ -122,7 +122,7 @@ TEST_P(OnDevices, EveryOptimizerGivesTheHostsBits) {
       ASSERT_EQ(found.size(), expected.size());
       for (const auto& [name, values] : expected)
         EXPECT_LE(support::distance_in_ulp(found.at(name), values), tolerance_ulp) << name;
-      EXPECT_EQ(synchronizer.replica_hash().has_value(), world.n_ranks() > 1);
+      EXPECT_EQ(synchronizer.guard().replica_hash().has_value(), world.n_ranks() > 1);
     });
   }
 }
@@ -186,8 +186,8 @@ TEST_P(OnDevices, GoesOnFromWhatWasVisited) {
     if (synchronizer.saves()) expected = arrays_of(synchronizer);
   });
   as_ranks(course, [&](comm::Transport& world, DeviceSynchronizer& synchronizer) {
-    synchronizer.visit([&](const Piece& piece) {
-      std::ranges::copy(kept.at(std::string{piece.state} + "/" + synchronizer.slots()[piece.tensor].name),
+    synchronizer.visit([&](const StoredPiece& piece) {
+      std::ranges::copy(kept.at(std::string{piece.state} + "/" + synchronizer.slots()[piece.slot].name),
                         piece.values.begin());
     });
     synchronizer.set_n_steps(2, {});
@@ -223,8 +223,8 @@ TEST_P(OnDevices, GoesOnWithTheScaleOfItsLoss) {
   EXPECT_EQ(kept_scale->n_good, 1u);
   EXPECT_EQ(kept_scale->n_updates, 2u);
   as_ranks(course, [&](comm::Transport& world, DeviceSynchronizer& synchronizer) {
-    synchronizer.visit([&](const Piece& piece) {
-      std::ranges::copy(kept.at(std::string{piece.state} + "/" + synchronizer.slots()[piece.tensor].name),
+    synchronizer.visit([&](const StoredPiece& piece) {
+      std::ranges::copy(kept.at(std::string{piece.state} + "/" + synchronizer.slots()[piece.slot].name),
                         piece.values.begin());
     });
     synchronizer.set_n_steps(3, kept_scale);

@@ -45,8 +45,8 @@ void train(comm::Transport& world, std::uint64_t guard_interval, const std::opti
   ControlWord word{world, false};
   const auto act_on = [&](const std::optional<StepAgreement>& agreement) {
     if (!agreement) return;
-    if (agreement->changed) synchronizer.fail_for_change();
-    if (!agreement->replicas_agree) synchronizer.fail_for_replicas();
+    if (agreement->changed) synchronizer.guard().fail_for_change();
+    if (!agreement->replicas_agree) synchronizer.guard().fail_for_replicas();
   };
   if (world.rank() == 0)
     support::fill(slots, synchronizer.parameters(), [](std::size_t i) { return support::odd_value(i, 0, 0); });
@@ -57,7 +57,8 @@ void train(comm::Transport& world, std::uint64_t guard_interval, const std::opti
     synchronizer.step({.learning_rate = 1e-3});
     if (fault && fault->by_rank == world.rank() && fault->after_step == step)
       flip(synchronizer.parameters(), slots[fault->slot].slice.offset + fault->element, fault->bit);
-    act_on(word.exchange({.changed = synchronizer.has_changed(), .replica = synchronizer.replica_hash()}));
+    act_on(
+        word.exchange({.changed = synchronizer.guard().has_changed(), .replica = synchronizer.guard().replica_hash()}));
   }
   act_on(word.finish());
 }
@@ -78,8 +79,7 @@ TEST(ReplicaGuard, SaysNothingWhereNothingIsWrong) {
 
 /// The local rank whose slice holds `element`, on a node of `n_owners`.
 std::size_t owner_of(std::size_t element, std::size_t n_owners) {
-  const auto slots = support::odd_slots();
-  const Sharding sharding{slots, plan_buckets(slots, make_options(1).buckets), n_owners};
+  const Sharding sharding{support::odd_slots(), make_options(1).buckets, n_owners};
   for (std::size_t owner = 0; owner < n_owners; ++owner)
     for (const core::Slice& slice : sharding.slices_of(owner))
       if (slice.offset <= element && element < slice.end()) return owner;
@@ -140,7 +140,7 @@ TEST(ReplicaGuard, NamesTheRankThatADrillNames) {
         EXPECT_TRUE(synchronizer.flip_bit(4));
       }
       synchronizer.step({.learning_rate = 1e-3});
-      const auto error = core::complaint_of([&] { synchronizer.fail_for_change(); });
+      const auto error = core::complaint_of([&] { synchronizer.guard().fail_for_change(); });
       if (error) found[static_cast<std::size_t>(world.rank())] = error->problem().what;
     });
     for (int rank = 0; rank < 3; ++rank)
@@ -157,11 +157,46 @@ TEST(ReplicaGuard, AllRanksFailAlikeWhereReplicasDiffer) {
     synchronizer.step({.learning_rate = 0});
     if (world.rank() == 3) flip(synchronizer.parameters(), slots[1].slice.offset + 4'000, 30);
     synchronizer.step({.learning_rate = 0});  // with a rate of 0 the bit stays
-    const auto error = core::complaint_of([&] { synchronizer.fail_for_replicas(); });
+    const auto error = core::complaint_of([&] { synchronizer.guard().fail_for_replicas(); });
     messages[static_cast<std::size_t>(world.rank())] = error->what();
   });
   EXPECT_NE(messages.front().find("'t1'"), std::string::npos) << messages.front();
   for (const std::string& message : messages) EXPECT_EQ(message, messages.front());
+}
+
+// On one node the next step verifies a record; several nodes only compare records.
+TEST(ReplicaGuard, KnowsUpToWhichStepParametersAreSound) {
+  const auto slots = support::make_slots({16});
+  for (const Nodes& nodes : {Nodes{0}, Nodes{0, 1}}) {
+    comm::run_as_threads(nodes, [&](comm::Transport& world) {
+      std::vector<float> parameters(16);
+      ReplicaGuard guard{slots, {{0, {0, 16}}}, world, world, 2};
+      const bool is_alone = world.n_ranks() == 1;
+      const auto step_to = [&](std::uint64_t n_steps) {
+        guard.verify(parameters);
+        const bool is_due = guard.count_step(n_steps);
+        EXPECT_EQ(is_due, n_steps % 2 == 0);
+        if (is_due) guard.record(parameters);
+      };
+      EXPECT_TRUE(guard.restart(3));
+      guard.record(parameters);
+      EXPECT_EQ(guard.n_sound_steps(), 3U);
+      step_to(4);
+      EXPECT_EQ(guard.n_sound_steps(), 3U);
+      step_to(5);
+      EXPECT_EQ(guard.n_sound_steps(), is_alone ? 5U : 3U);
+      step_to(6);
+      EXPECT_EQ(guard.n_sound_steps(), is_alone ? 5U : 4U);
+      parameters[3] = 1;
+      guard.verify(parameters);
+      EXPECT_TRUE(guard.has_changed());
+      EXPECT_EQ(guard.n_sound_steps(), is_alone ? 5U : 4U);
+      EXPECT_FALSE(guard.count_step(8)) << "what changed is not recorded";
+      EXPECT_TRUE(guard.restart(2));
+      EXPECT_FALSE(guard.has_changed());
+      EXPECT_EQ(guard.n_sound_steps(), 2U);
+    });
+  }
 }
 
 }  // namespace

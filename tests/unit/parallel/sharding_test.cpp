@@ -31,19 +31,18 @@ TEST(Sharding, UnitsAreBlocksOfChannelsOnCacheLines) {
 
 TEST(Sharding, SlicesAreTheWholeArenaAndConsistOfUnits) {
   for (const std::vector<Slot>& slots : {layers(), support::odd_slots()}) {
-    const std::vector<Bucket> buckets = plan_buckets(slots, small);
     for (std::size_t n_owners = 1; n_owners <= 9; ++n_owners) {
-      const Sharding sharding{slots, buckets, n_owners};
-      for (std::size_t b = 0; b < buckets.size(); ++b) {
-        std::size_t at = buckets[b].slice.offset;
+      const Sharding sharding{slots, small, n_owners};
+      for (std::size_t b = 0; b < sharding.buckets().size(); ++b) {
+        std::size_t at = sharding.buckets()[b].offset;
         for (std::size_t owner = 0; owner < n_owners; ++owner) {
           const core::Slice slice = sharding.slices_of(owner)[b];
           EXPECT_EQ(slice.offset, at);
           at = slice.end();
-          for (const SlotPart& part : parts_in(slots, slice))
-            EXPECT_EQ((part.slice.offset - slots[part.slot].slice.offset) % unit_of(slots[part.slot]), 0U);
+          for (const Piece& piece : pieces_in(slots, slice))
+            EXPECT_EQ((piece.slice.offset - slots[piece.slot].slice.offset) % unit_of(slots[piece.slot]), 0U);
         }
-        EXPECT_EQ(at, buckets[b].slice.end());
+        EXPECT_EQ(at, sharding.buckets()[b].end());
       }
     }
   }
@@ -53,30 +52,54 @@ TEST(Sharding, IsEvenButForUnits) {
   const std::vector<Slot> slots = layers();
   std::size_t largest_unit = 0;
   for (const Slot& slot : slots) largest_unit = std::max(largest_unit, unit_of(slot));
-  const std::vector<Bucket> buckets = plan_buckets(slots, {.target{1 << 20}, .first{1 << 20}, .last{1 << 20}});
-  ASSERT_EQ(buckets.size(), 1U);
-  for (std::size_t n_owners = 1; n_owners <= 9; ++n_owners)
+  for (std::size_t n_owners = 1; n_owners <= 9; ++n_owners) {
+    const Sharding sharding{slots, {.target{1 << 20}, .first{1 << 20}, .last{1 << 20}}, n_owners};
+    ASSERT_EQ(sharding.buckets().size(), 1U);
     for (std::size_t owner = 0; owner < n_owners; ++owner)
-      EXPECT_LE(Sharding(slots, buckets, n_owners).slices_of(owner)[0].count,
-                buckets[0].slice.count / n_owners + largest_unit);
+      EXPECT_LE(sharding.slices_of(owner)[0].count, sharding.n_elements() / n_owners + largest_unit);
+  }
+}
+
+TEST(Sharding, PiecesOfAllOwnersAreAllSlots) {
+  const std::vector<Slot> slots = support::odd_slots();
+  for (std::size_t n_owners = 1; n_owners <= 9; ++n_owners) {
+    const Sharding sharding{slots, small, n_owners};
+    std::vector<float> n_owned(sharding.n_elements());
+    for (std::size_t owner = 0; owner < n_owners + 1; ++owner)
+      for (const Piece& piece : sharding.pieces_of(owner)) {
+        EXPECT_EQ(intersection(piece.slice, slots[piece.slot].slice), piece.slice);
+        for (std::size_t i = piece.slice.offset; i < piece.slice.end(); ++i) ++n_owned[i];
+      }
+    std::vector<float> expected(sharding.n_elements());
+    support::fill(slots, expected, [](std::size_t) { return 1.0F; });
+    EXPECT_EQ(n_owned, expected);
+    EXPECT_TRUE(sharding.slices_of(n_owners).empty());
+  }
+}
+
+// A bucket is complete with the last of its slots, and not before.
+TEST(Sharding, CountsCompleteBuckets) {
+  const Sharding sharding{support::odd_slots(), small, 2};
+  for (std::size_t slot = 0; slot < sharding.slots().size(); ++slot) {
+    std::size_t n = 0;
+    for (const core::Slice& bucket : sharding.buckets())
+      n += std::ranges::all_of(pieces_in(sharding.slots(), bucket), [&](const Piece& p) { return p.slot <= slot; }) ? 1
+                                                                                                                    : 0;
+    EXPECT_EQ(sharding.n_complete(slot), n) << slot;
+  }
 }
 
 TEST(Sharding, BlocksAreTheSameForAnyOwners) {
   const std::vector<Slot> slots = layers();
-  const std::vector<Bucket> buckets = plan_buckets(slots, small);
-  for (std::size_t b = 0; b < buckets.size(); ++b) {
-    const std::vector<SlotPart> whole = blocks_in(slots, buckets[b].slice);
-    for (std::size_t n_owners = 2; n_owners <= 5; ++n_owners) {
-      const Sharding sharding{slots, buckets, n_owners};
-      std::vector<SlotPart> together;
+  for (std::size_t n_owners = 1; n_owners <= 5; ++n_owners) {
+    const Sharding sharding{slots, small, n_owners};
+    for (std::size_t b = 0; b < sharding.buckets().size(); ++b) {
+      const std::vector<Piece> whole = blocks_in(slots, sharding.buckets()[b]);
+      std::vector<Piece> together;
       for (std::size_t owner = 0; owner < n_owners; ++owner)
-        for (const SlotPart& block : blocks_in(slots, sharding.slices_of(owner)[b])) together.push_back(block);
-      ASSERT_EQ(together.size(), whole.size());
-      for (std::size_t i = 0; i < whole.size(); ++i) {
-        EXPECT_EQ(together[i].slot, whole[i].slot);
-        EXPECT_EQ(together[i].slice, whole[i].slice);
-        EXPECT_LT(whole[i].slice.count, 2 * least_unit + unit_alignment);
-      }
+        for (const Piece& block : blocks_in(slots, sharding.slices_of(owner)[b])) together.push_back(block);
+      EXPECT_EQ(together, whole);
+      for (const Piece& block : whole) EXPECT_LT(block.slice.count, 2 * least_unit + unit_alignment);
     }
   }
 }

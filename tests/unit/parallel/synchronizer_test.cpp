@@ -257,12 +257,11 @@ TEST(HostSynchronizer, CountsTheTimeSpentWaiting) {
 /// What ranks save of a run, by tensor and state, each in the order of the arena.
 using Kept = std::map<std::pair<std::size_t, std::string>, std::vector<float>>;
 
-/// Two layers in blocks of rows, with padding in the last block, and a bias.
+/// Two layers in blocks, and a bias.
 std::vector<Slot> layers_in_blocks() {
   std::vector<Slot> slots = support::make_slots({64 * 96, 48, 5 * 1'600});
-  slots[0].block = 16 * 96, slots[0].block_rows = 16, slots[0].n_rows = 60;
-  slots[1].n_rows = 48;
-  slots[2].block = 1'600, slots[2].n_rows = 5;
+  slots[0].block = 16 * 96;
+  slots[2].block = 1'600;
   return slots;
 }
 
@@ -306,7 +305,7 @@ void expect_halt(const Nodes& nodes, const Halt& halt) {
     synchronizer.publish_initial();
     make_step(1);
     EXPECT_NE(parameters(), before);
-    EXPECT_FALSE(synchronizer.has_changed());
+    EXPECT_FALSE(synchronizer.guard().has_changed());
   });
 }
 
@@ -318,11 +317,6 @@ TEST(HostSynchronizer, NobodyUpdatesOnceOneRankHalts) {
 TEST(HostSynchronizer, ANormThatIsNotFiniteHalts) {
   for (const Nodes& nodes : support::placements())
     expect_halt(nodes, {.gradient = std::numeric_limits<float>::infinity(), .clip_norm = 1e9});
-}
-
-/// The place of a piece's values in its slot.
-core::Slice place_of(const Piece& piece, const Slot& slot) {
-  return {piece.rows.offset / slot.block_rows * slot.block, piece.values.size()};
 }
 
 // Values visited with one division are complete: restored with another one, the run continues with the same bits.
@@ -339,13 +333,13 @@ TEST(HostSynchronizer, WhatIsVisitedIsAllThatARunNeeds) {
       synchronizer.publish_initial();
       for (int step = 0; step < 2; ++step) make_step(synchronizer, world.rank(), step);
       if (from[static_cast<std::size_t>(world.rank())] == 0) {
-        synchronizer.visit([&](const Piece& piece) {
-          const Slot& slot = slots[piece.tensor];
-          EXPECT_LE(piece.rows.end(), slot.n_rows);
+        synchronizer.visit([&](const StoredPiece& piece) {
+          const core::Slice& slot = slots[piece.slot].slice;
+          EXPECT_EQ((piece.slice.offset - slot.offset) % slots[piece.slot].block, 0U);
           const std::scoped_lock lock{mutex};
-          auto& values = kept[{piece.tensor, std::string{piece.state}}];
-          values.resize(slot.slice.count, std::numeric_limits<float>::quiet_NaN());
-          std::ranges::copy(piece.values, place_of(piece, slot).of(std::span{values}).begin());
+          auto& values = kept[{piece.slot, std::string{piece.state}}];
+          values.resize(slot.count, std::numeric_limits<float>::quiet_NaN());
+          std::ranges::copy(piece.values, piece.slice.seen_from(slot.offset).of(std::span{values}).begin());
         });
       }
       make_step(synchronizer, world.rank(), 2);
@@ -356,9 +350,9 @@ TEST(HostSynchronizer, WhatIsVisitedIsAllThatARunNeeds) {
       SCOPED_TRACE(support::describe(from) + ", then " + support::describe(to));
       comm::run_as_threads(to, [&](comm::Transport& world) {
         HostSynchronizer synchronizer{world, slots, options};
-        synchronizer.visit([&](const Piece& piece) {
-          const std::span<const float> values{kept.at({piece.tensor, std::string{piece.state}})};
-          std::ranges::copy(place_of(piece, slots[piece.tensor]).of(values), piece.values.begin());
+        synchronizer.visit([&](const StoredPiece& piece) {
+          const std::span<const float> values{kept.at({piece.slot, std::string{piece.state}})};
+          std::ranges::copy(piece.slice.seen_from(slots[piece.slot].slice.offset).of(values), piece.values.begin());
         });
         synchronizer.publish_initial();
         make_step(synchronizer, world.rank(), 2);
