@@ -54,8 +54,8 @@ DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup
     registered_ = devices->register_memory(gradients_.on_device<std::byte>(), comm::Registration::local);
   for (const core::Slice& bucket : sharding_.buckets()) {
     plans_.push_back(devices->make_plan({.dtype = core::DType::float32, .n_elements = bucket.count}));
-    const auto bytes =
-        runtime::as_writable_bytes(DeviceSpan<float>::at(device_gradients().data() + bucket.offset, bucket.count));
+    const auto bytes = runtime::as_writable_bytes(
+        DeviceSpan<float>::at(gradients_.on_device<float>().data() + bucket.offset, bucket.count));
     plans_.back()->bind(bytes, bytes);
   }
 }
@@ -112,7 +112,9 @@ void DeviceSynchronizer::publish_parameters() {
   plan->run();
 }
 
-void DeviceSynchronizer::publish_initial() {
+void DeviceSynchronizer::start(const StartAt& at) {
+  n_steps_ = at.n_steps;
+  scale_ = at.scale;
   fetch(1);
   publish_parameters();
   wait_for_steps();
@@ -150,10 +152,11 @@ void DeviceSynchronizer::sum_rest(runtime::Stream& stream) {
   n_ready_ = 0;
 }
 
-void DeviceSynchronizer::step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) {
+bool DeviceSynchronizer::step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) {
   send(numbers, stream);
   enqueue_sent(clip_norm, stream);
   end_step(stream);
+  return true;
 }
 
 void DeviceSynchronizer::send(const core::StepNumbers& numbers, runtime::Stream& stream) {
@@ -164,7 +167,7 @@ void DeviceSynchronizer::enqueue_sent(double clip_norm, runtime::Stream& stream)
   sum_rest(stream);
   optimizer_.enqueue(stream,
                      {.numbers = numbers_.on_device<core::StepNumbers>(),
-                      .gradient = DeviceSpan<const float>{device_gradients()},
+                      .gradient = arenas().gradients,
                       .parameters = parameters_.on_device<float>()},
                      clip_norm);
   const auto progress = optimizer_.progress();

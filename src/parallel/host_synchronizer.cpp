@@ -46,16 +46,8 @@ HostSynchronizer::HostSynchronizer(comm::Transport& world, std::vector<Slot> slo
   halt_plan_->bind(std::as_bytes(std::span{&halts_here_, 1}), std::as_writable_bytes(std::span{&halts_anywhere_, 1}));
 }
 
-runtime::DeviceSpan<const float> HostSynchronizer::device_parameters() const noexcept {
-  return runtime::on_device(parameters_.values());
-}
-
-runtime::DeviceSpan<float> HostSynchronizer::device_gradients() const noexcept {
-  return runtime::on_device(gradients());
-}
-
-void HostSynchronizer::keep_statistics(runtime::DeviceSpan<float> statistics, runtime::DeviceSpan<float> /*kept*/) {
-  core::require(statistics.size() == 0, "a host executor keeps its statistics itself");
+Arenas HostSynchronizer::arenas() const noexcept {
+  return {runtime::on_device(parameters_.values()), runtime::on_device(gradients())};
 }
 
 std::span<float> HostSynchronizer::gradients_of(int local_rank) const noexcept {
@@ -79,9 +71,11 @@ std::vector<Piece> HostSynchronizer::all_blocks() const {
   return all;
 }
 
-void HostSynchronizer::publish_initial() {
+void HostSynchronizer::start(const StartAt& at) {
   ++n_starts_;
-  started_at_ = n_steps_;
+  started_at_ = at;
+  n_steps_ = at.n_steps;
+  for (Owned& owned : owned_) owned.optimizer.set_n_steps(at.scale ? at.scale->n_updates : at.n_steps);
   const bool is_guarded = guard_.restart(n_steps_);
   await_node();
   if (placement_.n_nodes > 1) copy_between_nodes();
@@ -107,16 +101,10 @@ bool HostSynchronizer::flip_bit(std::size_t slot) {
   return false;
 }
 
-void HostSynchronizer::set_n_steps(std::uint64_t n_steps, const std::optional<optim::LossScale>& scale) noexcept {
-  n_steps_ = n_steps;
-  scale_ = scale;
-  for (Owned& owned : owned_) owned.optimizer.set_n_steps(scale ? scale->n_updates : n_steps);
-}
-
 // The host skips no step.
 std::optional<optim::LossScale> HostSynchronizer::scale_to_save() {
-  std::optional<optim::LossScale> now = scale_;
-  if (now) now->n_updates += n_steps_ - started_at_;
+  std::optional<optim::LossScale> now = started_at_.scale;
+  if (now) now->n_updates += n_steps_ - started_at_.n_steps;
   return now;
 }
 
@@ -143,9 +131,10 @@ void HostSynchronizer::ready(std::size_t slot, runtime::Stream& stream) {
   ready(slot);
 }
 
-void HostSynchronizer::step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) {
+bool HostSynchronizer::step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) {
   stream.wait();
   norm_ = step(numbers, clip_norm);
+  return !is_halted_;
 }
 
 double HostSynchronizer::step(const core::StepNumbers& numbers, double clip_norm) {

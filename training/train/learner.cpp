@@ -81,13 +81,15 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
                                               {.optimizer = optimizer_spec(recipe),
                                                .is_deterministic = recipe.deterministic,
                                                .scales_loss = recipe.precision == "f16"});
-  if (recipe.precision == "f16") executor_->scale_loss(synchronizer_->loss_scale());
-  const runtime::DeviceSpan<float> gradients = synchronizer_->device_gradients();
+  const parallel::Arenas arenas = synchronizer_->arenas();
   if (recipe.has_lanes())
-    lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), runtime::on_host(gradients));
-  executor_->bind(synchronizer_->device_parameters(), gradients);
-  const nn::DeviceStatistics statistics = executor_->device_statistics();
-  synchronizer_->keep_statistics(statistics.values, statistics.kept);
+    lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), runtime::on_host(arenas.gradients));
+  executor_->bind(arenas.parameters, arenas.gradients);
+  if (parallel::EnqueuedSteps* const steps = synchronizer_->enqueued()) {
+    if (recipe.precision == "f16") executor_->scale_loss(steps->loss_scale());
+    const nn::DeviceStatistics statistics = executor_->device_statistics();
+    steps->keep_statistics(statistics.values, statistics.kept);
+  }
   slot_of_.resize(network_.parameters().size());
   for (const nn::ArenaSlot& slot : executor_->slots()) slot_of_[static_cast<std::size_t>(slot.parameter)] = slot;
 }
@@ -112,10 +114,12 @@ void Learner::initialize(const std::string& weights_from) {
   statistics_.resize(n_statistics_ * (lanes_ ? static_cast<std::size_t>(lanes_->n_local()) : 1));
   for (std::size_t at = 0; at < statistics_.size(); at += n_statistics_)
     copy_statistics(std::span{statistics_}.subspan(at, n_statistics_));
-  synchronizer_->publish_initial();
+  synchronizer_->start({});
 }
 
-void Learner::touched(std::size_t slot, std::span<const std::uint64_t> rows) { synchronizer_->touch(slot, rows); }
+void Learner::touched(std::size_t slot, std::span<const std::uint64_t> rows) {
+  if (parallel::DirectSteps* const steps = synchronizer_->direct()) steps->touch(slot, rows);
+}
 
 void Learner::ready(std::size_t slot) {
   if (!completes_gradients_) return;
@@ -130,17 +134,18 @@ void Learner::sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) {
 
 std::optional<std::uint32_t> Learner::update(const core::StepNumbers& numbers) {
   const double waited = synchronizer_->waited().value;
+  bool may_update = true;
   {
     const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::optimizer};
     if (is_update_enqueued_)
-      synchronizer_->end_step(stream_);
+      synchronizer_->enqueued()->end_step(stream_);
     else
-      synchronizer_->step(numbers, recipe_.clip_norm, stream_);
+      may_update = synchronizer_->step(numbers, recipe_.clip_norm, stream_);
     executor_->end_sums(stream_);
     const core::Seconds more{synchronizer_->waited().value - waited};
     timers_.reassign(metrics::Phase::optimizer, metrics::Phase::communication, more);
   }
-  if (synchronizer_->is_halted()) restore_statistics();
+  if (!may_update) restore_statistics();
   return synchronizer_->guard().replica_hash();
 }
 

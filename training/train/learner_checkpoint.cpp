@@ -137,8 +137,7 @@ void Learner::load_checkpoint(const checkpoint::Checkpoint& from, const RunState
     load_statistics(from);
   });
   not_finite_.reset();
-  synchronizer_->set_n_steps(at.n_steps, at.loss_scale);
-  synchronizer_->publish_initial();
+  synchronizer_->start({.n_steps = at.n_steps, .scale = at.loss_scale});
 }
 
 // Each lane or rank gets its own if their number is the same; otherwise all get the mean, as for an evaluation.

@@ -44,7 +44,7 @@ void Learner::run_parts(const data::Batch& batch, const core::StepNumbers& numbe
       const nn::Inspection* const inspection = executor_->inspection();
       if (inspection != nullptr && !inspection->is_finite() && !not_finite_) {
         not_finite_ = {numbers.step, find_not_finite(), {part.batch.ids.begin(), part.batch.ids.end()}};
-        synchronizer_->halt();
+        synchronizer_->direct()->halt();
       }
     }
     const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::backward};
@@ -84,15 +84,16 @@ void Learner::replay(Recorded& recorded, const Enqueue& enqueue) {
 // Parts that differ only in their samples share one recording.
 void Learner::run_recorded(const data::Batch& batch, core::StepNumbers numbers) {
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
-  is_update_enqueued_ = recipe_.graph == "step" && synchronizer_->can_be_recorded();
-  if (is_update_enqueued_) synchronizer_->send(numbers, stream_);
+  parallel::EnqueuedSteps& update = *synchronizer_->enqueued();
+  is_update_enqueued_ = recipe_.graph == "step" && update.can_be_recorded();
+  if (is_update_enqueued_) update.send(numbers, stream_);
   numbers.sample_weight = 1.0f / static_cast<float>(batch.n_global);
   for_each_part(batch, numbers, [&](const Part& part) {
     executor_->send(part.batch, part.numbers, *this, stream_);
     completes_gradients_ = is_update_enqueued_ && part.is_last;
     replay(recorded_[{part.batch.n, part.backward, part.is_last}], [&] {
       executor_->enqueue_sent(part.backward, *this, stream_);
-      if (completes_gradients_) synchronizer_->enqueue_sent(recipe_.clip_norm, stream_);
+      if (completes_gradients_) update.enqueue_sent(recipe_.clip_norm, stream_);
     });
   });
 }

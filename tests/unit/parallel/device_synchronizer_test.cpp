@@ -55,7 +55,7 @@ Arrays on_host(const Course& course, int n_ranks) {
   comm::run_as_threads(Nodes{0}, [&](comm::Transport& world) {
     HostSynchronizer synchronizer{world, course.slots, course.options};
     support::fill(course.slots, synchronizer.parameters(), [](auto i) { return support::small_integer(i, 0, 77); });
-    synchronizer.publish_initial();
+    synchronizer.start({});
     for (int step = 0; step < course.n_steps; ++step) {
       support::fill(course.slots, synchronizer.gradients(), [&](auto i) {
         float sum = 0;
@@ -84,7 +84,7 @@ class OnDevices : public testing::TestWithParam<Nodes> {
       DeviceSynchronizer synchronizer{world, devices.get(), course.slots, course.options};
       if (world.rank() == 0)
         support::fill(course.slots, synchronizer.parameters(), [](auto i) { return support::small_integer(i, 0, 77); });
-      synchronizer.publish_initial();
+      synchronizer.start({});
       work(world, synchronizer);
     });
   }
@@ -95,7 +95,7 @@ class OnDevices : public testing::TestWithParam<Nodes> {
     support::fill(course.slots, gradient, [&](auto i) { return support::small_integer(i, world.rank(), step); });
     gradient[0] += at_first_element;
     runtime::Staging{}.send(std::as_bytes(std::span{gradient}),
-                            runtime::as_writable_bytes(synchronizer.device_gradients()));
+                            runtime::as_writable_bytes(synchronizer.arenas().gradients));
     for (std::size_t slot = 0; slot < course.slots.size(); ++slot) synchronizer.ready(slot, stream);
     synchronizer.step(numbers_of(step), course.clip_norm, stream);
     stream.wait();
@@ -166,8 +166,7 @@ TEST_P(OnDevices, AStepThatIsNotFiniteLeavesAllAsItWas) {
     make_step(world, course, synchronizer, 2, stream);  // only now known to the host
     EXPECT_FALSE(std::isfinite(synchronizer.norm(StepBack::before_last)));
     EXPECT_EQ(arrays_of(synchronizer), before);
-    synchronizer.set_n_steps(1, {});
-    synchronizer.publish_initial();
+    synchronizer.start({.n_steps = 1});
     make_step(world, course, synchronizer, 1, stream);
     EXPECT_TRUE(std::isfinite(synchronizer.norm(StepBack::last)));
     EXPECT_NE(arrays_of(synchronizer), before);
@@ -190,8 +189,7 @@ TEST_P(OnDevices, GoesOnFromWhatWasVisited) {
       std::ranges::copy(kept.at(std::string{piece.state} + "/" + synchronizer.slots()[piece.slot].name),
                         piece.values.begin());
     });
-    synchronizer.set_n_steps(2, {});
-    synchronizer.publish_initial();
+    synchronizer.start({.n_steps = 2});
     runtime::Stream stream;
     for (int step = 2; step < 4; ++step) make_step(world, course, synchronizer, step, stream);
     EXPECT_EQ(arrays_of(synchronizer), expected);
@@ -227,8 +225,7 @@ TEST_P(OnDevices, GoesOnWithTheScaleOfItsLoss) {
       std::ranges::copy(kept.at(std::string{piece.state} + "/" + synchronizer.slots()[piece.slot].name),
                         piece.values.begin());
     });
-    synchronizer.set_n_steps(3, kept_scale);
-    synchronizer.publish_initial();
+    synchronizer.start({.n_steps = 3, .scale = kept_scale});
     runtime::Stream stream;
     for (int step = 3; step < 5; ++step) step_of(world, synchronizer, step, stream);
     EXPECT_EQ(arrays_of(synchronizer), expected);
