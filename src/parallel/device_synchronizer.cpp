@@ -69,6 +69,10 @@ DeviceSpan<float> DeviceSynchronizer::array(std::size_t i) const noexcept {
   return i == 0 ? parameters_.on_device<float>() : optimizer_.state()[i - 1].values;
 }
 
+DeviceSpan<float> DeviceSynchronizer::parameters_in(const core::Slice& slice) const noexcept {
+  return DeviceSpan<float>::at(array(0).data() + slice.offset, slice.count);
+}
+
 void DeviceSynchronizer::wait_for_steps() {
   if (stream_ == nullptr) return;
   if (devices_ != nullptr) comm::wait(*stream_, *devices_);  // detects calls that never end
@@ -89,7 +93,18 @@ std::span<float> DeviceSynchronizer::parameters() {
   return here_[0];
 }
 
-void DeviceSynchronizer::visit(const std::function<void(const StoredPiece&)>& visitor) {
+// One slot at a time, so that a reader of all slots needs little of the host's memory.
+std::span<float> DeviceSynchronizer::values(std::size_t slot) {
+  const core::Slice& slice = sharding_.slots()[slot].slice;
+  if (stream_ == nullptr || !here_.empty()) return slice.of(parameters());
+  wait_for_steps();
+  slot_here_.resize(slice.count);
+  staging_.fetch(runtime::as_bytes(parameters_in(slice)), std::as_writable_bytes(std::span{slot_here_}));
+  return slot_here_;
+}
+
+void DeviceSynchronizer::visit(Access access, const std::function<void(const StoredPiece&)>& visitor) {
+  if (access == Access::save && world_.rank() != 0) return;
   fetch(1 + optimizer_.state().size());
   for (const Piece& piece : sharding_.pieces_of(0))
     for (std::size_t array = 0; array < here_.size(); ++array)
@@ -205,10 +220,9 @@ std::optional<optim::LossScale> DeviceSynchronizer::scale_to_save() {
 bool DeviceSynchronizer::flip_bit(std::size_t slot) {
   const core::Slice& slice = sharding_.slots()[slot].slice;
   if (slice.count == 0) return false;
-  float value = parameters()[slice.offset];
+  float value = values(slot).front();
   parallel::flip_bit(value);
-  staging_.send(std::as_bytes(std::span{&value, 1}),
-                runtime::as_writable_bytes(DeviceSpan<float>::at(array(0).data() + slice.offset, 1)));
+  staging_.send(std::as_bytes(std::span{&value, 1}), runtime::as_writable_bytes(parameters_in({slice.offset, 1})));
   here_.clear();
   return true;
 }

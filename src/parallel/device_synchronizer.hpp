@@ -21,7 +21,8 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
   DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup* devices, std::vector<Slot> slots,
                      const SynchronizerOptions& options);
 
-  [[nodiscard]] std::span<float> parameters() override;
+  /// A copy of all parameters in the host's memory; before start() the values to send.
+  [[nodiscard]] std::span<float> parameters();
   [[nodiscard]] Arenas arenas() const noexcept override {
     return {parameters_.on_device<float>(), gradients_.on_device<float>()};
   }
@@ -44,13 +45,12 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
   [[nodiscard]] const ReplicaGuard& guard() const noexcept override { return guard_; }
   bool flip_bit(std::size_t slot) override;
 
-  [[nodiscard]] std::span<const Slot> slots() const noexcept override { return sharding_.slots(); }
+  [[nodiscard]] const Sharding& sharding() const noexcept override { return sharding_; }
+  [[nodiscard]] std::span<float> values(std::size_t slot) override;
   /// Visits everything: the first rank saves it, and every rank loads it.
-  void visit(const std::function<void(const StoredPiece&)>& visitor) override;
-  [[nodiscard]] bool saves() const noexcept override { return world_.rank() == 0; }
+  void visit(Access access, const std::function<void(const StoredPiece&)>& visitor) override;
   [[nodiscard]] std::optional<optim::LossScale> scale_to_save() override;
 
-  [[nodiscard]] const Sharding& sharding() const noexcept override { return sharding_; }
   void set_on_wait(runtime::OnWait on_wait) override { on_wait_ = std::move(on_wait); }
   [[nodiscard]] core::Seconds waited() const noexcept override { return {waited_}; }
 
@@ -58,6 +58,7 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
   void wait_for_steps();
   void fetch(std::size_t n_arrays);
   [[nodiscard]] runtime::DeviceSpan<float> array(std::size_t i) const noexcept;
+  [[nodiscard]] runtime::DeviceSpan<float> parameters_in(const core::Slice& slice) const noexcept;
   void publish_parameters();
   void sum_rest(runtime::Stream& stream);
   void record_replica();
@@ -82,6 +83,7 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
   /// Parameters, then states, as far as they were requested since the last step. After start() a copy of the
   /// device's values; before it, the values to send there.
   std::vector<std::vector<float>> here_{};
+  std::vector<float> slot_here_{};  ///< of values()
   ReplicaGuard guard_;
   runtime::DeviceSpan<float> statistics_{}, kept_statistics_{};
   runtime::Stream* stream_ = nullptr;        ///< of the last step

@@ -47,7 +47,7 @@ HostSynchronizer::HostSynchronizer(comm::Transport& world, std::vector<Slot> slo
 }
 
 Arenas HostSynchronizer::arenas() const noexcept {
-  return {runtime::on_device(parameters_.values()), runtime::on_device(gradients())};
+  return {runtime::on_device(parameters()), runtime::on_device(gradients())};
 }
 
 std::span<float> HostSynchronizer::gradients_of(int local_rank) const noexcept {
@@ -82,10 +82,13 @@ void HostSynchronizer::start(const StartAt& at) {
   end_writing(is_guarded);
 }
 
-void HostSynchronizer::visit(const std::function<void(const StoredPiece&)>& visitor) {
+std::span<float> HostSynchronizer::values(std::size_t slot) { return sharding_.slots()[slot].slice.of(parameters()); }
+
+void HostSynchronizer::visit(Access access, const std::function<void(const StoredPiece&)>& visitor) {
+  if (access == Access::save && node_index_ != 0) return;
   for (Owned& owned : owned_) {
     for (const Piece& piece : pieces_in(sharding_.slots(), owned.slice)) {
-      visitor({piece, "parameter", piece.slice.of(parameters_.values())});
+      visitor({piece, "parameter", piece.slice.of(parameters())});
       for (const optim::State& state : owned.optimizer.state())
         visitor({piece, state.name, piece.slice.seen_from(owned.slice.offset).of(state.values)});
     }
@@ -95,7 +98,7 @@ void HostSynchronizer::visit(const std::function<void(const StoredPiece&)>& visi
 bool HostSynchronizer::flip_bit(std::size_t slot) {
   for (const Piece& piece : sharding_.pieces_of(owner())) {
     if (piece.slot != slot) continue;
-    parallel::flip_bit(piece.slice.of(parameters_.values()).front());
+    parallel::flip_bit(piece.slice.of(parameters()).front());
     return true;
   }
   return false;
@@ -112,7 +115,7 @@ std::optional<optim::LossScale> HostSynchronizer::scale_to_save() {
 void HostSynchronizer::copy_between_nodes() {
   for (const Owned& owned : owned_) {
     if (owned.slice.count == 0) continue;
-    const auto values = std::as_writable_bytes(owned.slice.of(parameters_.values()));
+    const auto values = std::as_writable_bytes(owned.slice.of(parameters()));
     if (node_index_ != 0) std::fill(values.begin(), values.end(), std::byte{0});
     const auto plan = comm::make_plan(*between_, {.dtype = core::DType::uint32, .n_elements = owned.slice.count});
     plan->bind(values, values);
@@ -180,7 +183,7 @@ double HostSynchronizer::gradient_norm(float scale) {
 void HostSynchronizer::update(double lr, float scale) {
   for (std::size_t b = 0; b < owned_.size(); ++b) {
     Owned& owned = owned_[b];
-    owned.norms = owned.optimizer.begin_step(scale, sums_.sources(b), owned.slice.of(parameters_.values()));
+    owned.norms = owned.optimizer.begin_step(scale, sums_.sources(b), owned.slice.of(parameters()));
     norms_.put_tensors(owned.first_block, owned.norms);
   }
   if (needs_norms_) {
@@ -188,7 +191,7 @@ void HostSynchronizer::update(double lr, float scale) {
     for (const Owned& owned : owned_) norms_.get_tensors(owned.first_block, owned.norms);
   }
   for (std::size_t b = 0; b < owned_.size(); ++b)
-    owned_[b].optimizer.finish_step(lr, scale, sums_.sources(b), owned_[b].slice.of(parameters_.values()),
+    owned_[b].optimizer.finish_step(lr, scale, sums_.sources(b), owned_[b].slice.of(parameters()),
                                     touched_in(owned_[b].slice));
 }
 

@@ -36,7 +36,7 @@ class HostSynchronizer final : public Synchronizer, public DirectSteps {
   HostSynchronizer(comm::Transport& world, std::vector<Slot> slots, const SynchronizerOptions& options);
 
   /// The node's arena, which all its ranks read.
-  [[nodiscard]] std::span<float> parameters() noexcept override { return parameters_.values(); }
+  [[nodiscard]] std::span<float> parameters() const noexcept { return parameters_.values(); }
   [[nodiscard]] std::span<float> gradients() const noexcept { return gradients_of(node_->rank()); }
   [[nodiscard]] Arenas arenas() const noexcept override;
 
@@ -56,13 +56,13 @@ class HostSynchronizer final : public Synchronizer, public DirectSteps {
   [[nodiscard]] const ReplicaGuard& guard() const noexcept override { return guard_; }
   bool flip_bit(std::size_t slot) override;
 
-  [[nodiscard]] std::span<const Slot> slots() const noexcept override { return sharding_.slots(); }
-  /// Visits the parts that this rank owns. Each element has one owner per node; every node has all elements.
-  void visit(const std::function<void(const StoredPiece&)>& visitor) override;
-  [[nodiscard]] bool saves() const noexcept override { return node_index_ == 0; }
+  [[nodiscard]] const Sharding& sharding() const noexcept override { return sharding_; }
+  [[nodiscard]] std::span<float> values(std::size_t slot) override;
+  /// Visits the pieces that this rank owns. Each element has one owner per node; every node has all elements, and the
+  /// first one saves.
+  void visit(Access access, const std::function<void(const StoredPiece&)>& visitor) override;
   [[nodiscard]] std::optional<optim::LossScale> scale_to_save() override;
 
-  [[nodiscard]] const Sharding& sharding() const noexcept override { return sharding_; }
   void set_on_wait(runtime::OnWait on_wait) override { flags_.set_on_wait(std::move(on_wait)); }
   [[nodiscard]] core::Seconds waited() const noexcept override {
     return {flags_.waited().value + sums_.waited().value};

@@ -46,6 +46,9 @@ struct SynchronizerOptions {
   bool scales_loss = false;
 };
 
+/// What a rank visits: its part of what all ranks save once, or all that it must load.
+enum class Access : std::uint8_t { save, load };
+
 /// One of the last two steps that were enqueued.
 enum class StepBack : std::uint8_t { last, before_last };
 
@@ -104,8 +107,6 @@ class Synchronizer {
  public:
   virtual ~Synchronizer() = default;
 
-  /// Parameters in the host's memory: readable between step() calls; rank 0 may write them before start().
-  [[nodiscard]] virtual std::span<float> parameters() = 0;
   [[nodiscard]] virtual Arenas arenas() const noexcept = 0;
 
   /// What can be asked of one kind of steps only; null for the other kind.
@@ -139,19 +140,18 @@ class Synchronizer {
   /// guard; returns false if there is no such part. On a device each rank has the whole slot.
   virtual bool flip_bit(std::size_t slot) = 0;
 
-  [[nodiscard]] virtual std::span<const Slot> slots() const noexcept = 0;
-  /// Local: calls `visitor` for everything that this rank has to save or load: parameters and the states of its
-  /// optimizers. Each element belongs to one of the ranks for which saves() is true; all ranks together have everything
-  /// to load. Readable between step() calls; writable before start().
-  virtual void visit(const std::function<void(const StoredPiece&)>& visitor) = 0;
-  /// Whether this rank saves the values of visit(), so that everything is saved once.
-  [[nodiscard]] virtual bool saves() const noexcept = 0;
+  /// Slots, and their division among the owners of a node.
+  [[nodiscard]] virtual const Sharding& sharding() const noexcept = 0;
+  /// The parameters of one slot in the host's memory, valid until the next call: readable between step() calls; rank 0
+  /// may write them before the first start().
+  [[nodiscard]] virtual std::span<float> values(std::size_t slot) = 0;
+  /// Local: calls `visitor` for parameters and the states of optimizers. Readable between step() calls; writable before
+  /// start().
+  virtual void visit(Access access, const std::function<void(const StoredPiece&)>& visitor) = 0;
   /// Local: returns the state of the loss scale from which a run with these parameters resumes, if its loss is or was
   /// scaled. Waits for the last step.
   [[nodiscard]] virtual std::optional<optim::LossScale> scale_to_save() = 0;
 
-  /// The division of the slots among the owners of a node.
-  [[nodiscard]] virtual const Sharding& sharding() const noexcept = 0;
   /// Sets a function that is called whenever this rank begins or ends waiting for others.
   virtual void set_on_wait(runtime::OnWait on_wait) = 0;
   /// Time spent waiting for other ranks and nodes since construction.

@@ -75,7 +75,7 @@ std::vector<float> after_long_step(const runtime::Communicator& world, const Rec
   const core::StepNumbers numbers{.learning_rate = 0x1p20, .epoch = 3};
   learner.compute_gradients(samples.batch().part(begin, end - begin), numbers);
   learner.update(numbers);
-  const auto parameters = learner.synchronizer().parameters();
+  const auto parameters = runtime::on_host(learner.synchronizer().arenas().parameters);
   std::vector<float> copy(parameters.begin(), parameters.end());
   world.barrier();  // no rank frees what others still read
   return copy;

@@ -91,7 +91,8 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
     steps->keep_statistics(statistics.values, statistics.kept);
   }
   slot_of_.resize(network_.parameters().size());
-  for (const nn::ArenaSlot& slot : executor_->slots()) slot_of_[static_cast<std::size_t>(slot.parameter)] = slot;
+  for (std::size_t i = 0; i < executor_->slots().size(); ++i)
+    slot_of_[static_cast<std::size_t>(executor_->slots()[i].parameter)] = i;
 }
 
 void Learner::initialize(const std::string& weights_from) {
@@ -206,7 +207,7 @@ void Learner::try_out(const data::Batch& one) {
 }
 
 std::size_t Learner::slot_named(const std::string& name) const {
-  const auto slots = synchronizer_->slots();
+  const auto slots = synchronizer_->sharding().slots();
   const auto found = std::ranges::find(slots, name, &parallel::Slot::name);
   if (found == slots.end()) core::fail_unknown("parameter", name, "--inject", core::names_of(slots));
   return static_cast<std::size_t>(found - slots.begin());
@@ -214,7 +215,9 @@ std::size_t Learner::slot_named(const std::string& name) const {
 
 void Learner::require_parameter(const std::string& name) {
   const std::size_t slot = slot_named(name);
-  if (std::ranges::any_of(pieces(), [slot](const parallel::Piece& piece) { return piece.slot == slot; })) return;
+  if (std::ranges::any_of(pieces(parallel::Access::load),
+                          [slot](const parallel::Piece& piece) { return piece.slot == slot; }))
+    return;
   core::fail_usage({.what = fmt::format("rank {} owns no part of parameter '{}'", world_.rank(), name),
                     .where = "--inject",
                     .expected = "a rank that does: ranks of a node divide the parameters among them",
@@ -283,8 +286,8 @@ void Learner::use_own_statistics() {
 void Learner::fill(std::size_t tensor, std::span<float> values) const {
   const std::size_t n_parameters = network_.parameters().size();
   if (tensor < n_parameters) {
-    const nn::ArenaSlot& slot = slot_of_[tensor];
-    executor_->unpack(slot.parameter, slot.all_rows(), slot.slice.of(synchronizer_->parameters()), values);
+    const nn::ArenaSlot& slot = executor_->slots()[slot_of_[tensor]];
+    executor_->unpack(slot.parameter, slot.all_rows(), synchronizer_->values(slot_of_[tensor]), values);
     return;
   }
   std::ranges::copy(executor_->statistic(static_cast<int>(tensor - n_parameters)), values.begin());
@@ -293,8 +296,8 @@ void Learner::fill(std::size_t tensor, std::span<float> values) const {
 void Learner::take(std::size_t tensor, std::span<const float> values) {
   const std::size_t n_parameters = network_.parameters().size();
   if (tensor < n_parameters) {
-    const nn::ArenaSlot& slot = slot_of_[tensor];
-    executor_->pack(slot.parameter, slot.all_rows(), values, slot.slice.of(synchronizer_->parameters()));
+    const nn::ArenaSlot& slot = executor_->slots()[slot_of_[tensor]];
+    executor_->pack(slot.parameter, slot.all_rows(), values, synchronizer_->values(slot_of_[tensor]));
     return;
   }
   std::ranges::copy(values, executor_->statistic(static_cast<int>(tensor - n_parameters)).begin());

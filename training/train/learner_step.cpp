@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/finite.hpp"
 #include "training/train/learner.hpp"
 #include "training/train/model.hpp"
 
@@ -11,8 +12,10 @@ namespace lockstep::training {
 /// Searches now, because the pass can still be repeated: for what the previous update left, or what the pass computed
 /// from it.
 std::string Learner::find_not_finite() const {
-  const auto ruined = parallel::find_not_finite(synchronizer_->slots(), synchronizer_->parameters());
-  if (ruined) return fmt::format("parameter {}, after the previous update", synchronizer_->slots()[*ruined].name);
+  const auto slots = synchronizer_->sharding().slots();
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    if (!core::all_finite(synchronizer_->values(i)))
+      return fmt::format("parameter {}, after the previous update", slots[i].name);
   const std::string node = executor_->inspection()->find_not_finite();
   return node.empty() ? "the loss" : node;
 }

@@ -267,7 +267,7 @@ std::vector<Slot> layers_in_blocks() {
 
 /// The sum of gradients is the same for any ranks.
 void make_step(HostSynchronizer& synchronizer, int rank, int number) {
-  support::fill(synchronizer.slots(), synchronizer.gradients(),
+  support::fill(synchronizer.sharding().slots(), synchronizer.gradients(),
                 [&](std::size_t i) { return rank == 0 ? support::small_integer(i, 0, number) : 0.0F; });
   synchronizer.step({.learning_rate = 0.25});
 }
@@ -332,16 +332,15 @@ TEST(HostSynchronizer, WhatIsVisitedIsAllThatARunNeeds) {
       HostSynchronizer synchronizer{world, slots, options};
       synchronizer.start({});
       for (int step = 0; step < 2; ++step) make_step(synchronizer, world.rank(), step);
-      if (from[static_cast<std::size_t>(world.rank())] == 0) {
-        synchronizer.visit([&](const StoredPiece& piece) {
-          const core::Slice& slot = slots[piece.slot].slice;
-          EXPECT_EQ((piece.slice.offset - slot.offset) % slots[piece.slot].block, 0U);
-          const std::scoped_lock lock{mutex};
-          auto& values = kept[{piece.slot, std::string{piece.state}}];
-          values.resize(slot.count, std::numeric_limits<float>::quiet_NaN());
-          std::ranges::copy(piece.values, piece.slice.seen_from(slot.offset).of(std::span{values}).begin());
-        });
-      }
+      synchronizer.visit(Access::save, [&](const StoredPiece& piece) {
+        EXPECT_EQ(from[static_cast<std::size_t>(world.rank())], 0) << "one node saves";
+        const core::Slice& slot = slots[piece.slot].slice;
+        EXPECT_EQ((piece.slice.offset - slot.offset) % slots[piece.slot].block, 0U);
+        const std::scoped_lock lock{mutex};
+        auto& values = kept[{piece.slot, std::string{piece.state}}];
+        values.resize(slot.count, std::numeric_limits<float>::quiet_NaN());
+        std::ranges::copy(piece.values, piece.slice.seen_from(slot.offset).of(std::span{values}).begin());
+      });
       make_step(synchronizer, world.rank(), 2);
       if (world.rank() == 0) expected.assign(synchronizer.parameters().begin(), synchronizer.parameters().end());
     });
@@ -350,7 +349,7 @@ TEST(HostSynchronizer, WhatIsVisitedIsAllThatARunNeeds) {
       SCOPED_TRACE(support::describe(from) + ", then " + support::describe(to));
       comm::run_as_threads(to, [&](comm::Transport& world) {
         HostSynchronizer synchronizer{world, slots, options};
-        synchronizer.visit([&](const StoredPiece& piece) {
+        synchronizer.visit(Access::load, [&](const StoredPiece& piece) {
           const std::span<const float> values{kept.at({piece.slot, std::string{piece.state}})};
           std::ranges::copy(piece.slice.seen_from(slots[piece.slot].slice.offset).of(values), piece.values.begin());
         });
