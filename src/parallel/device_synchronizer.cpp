@@ -54,8 +54,8 @@ DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup
     registered_ = devices->register_memory(gradients_.on_device<std::byte>(), comm::Registration::local);
   for (const core::Slice& bucket : sharding_.buckets()) {
     plans_.push_back(devices->make_plan({.dtype = core::DType::float32, .n_elements = bucket.count}));
-    const auto bytes =
-        runtime::as_writable_bytes(DeviceSpan<float>::at(device_gradients().data() + bucket.offset, bucket.count));
+    const auto bytes = runtime::as_writable_bytes(
+        DeviceSpan<float>::at(gradients_.on_device<float>().data() + bucket.offset, bucket.count));
     plans_.back()->bind(bytes, bytes);
   }
 }
@@ -67,6 +67,10 @@ DeviceSpan<const float> DeviceSynchronizer::loss_scale() const noexcept {
 
 DeviceSpan<float> DeviceSynchronizer::array(std::size_t i) const noexcept {
   return i == 0 ? parameters_.on_device<float>() : optimizer_.state()[i - 1].values;
+}
+
+DeviceSpan<float> DeviceSynchronizer::parameters_in(const core::Slice& slice) const noexcept {
+  return DeviceSpan<float>::at(array(0).data() + slice.offset, slice.count);
 }
 
 void DeviceSynchronizer::wait_for_steps() {
@@ -89,7 +93,18 @@ std::span<float> DeviceSynchronizer::parameters() {
   return here_[0];
 }
 
-void DeviceSynchronizer::visit(const std::function<void(const StoredPiece&)>& visitor) {
+// One slot at a time, so that a reader of all slots needs little of the host's memory.
+std::span<float> DeviceSynchronizer::values(std::size_t slot) {
+  const core::Slice& slice = sharding_.slots()[slot].slice;
+  if (stream_ == nullptr || !here_.empty()) return slice.of(parameters());
+  wait_for_steps();
+  slot_here_.resize(slice.count);
+  staging_.fetch(runtime::as_bytes(parameters_in(slice)), std::as_writable_bytes(std::span{slot_here_}));
+  return slot_here_;
+}
+
+void DeviceSynchronizer::visit(Access access, const std::function<void(const StoredPiece&)>& visitor) {
+  if (access == Access::save && world_.rank() != 0) return;
   fetch(1 + optimizer_.state().size());
   for (const Piece& piece : sharding_.pieces_of(0))
     for (std::size_t array = 0; array < here_.size(); ++array)
@@ -112,7 +127,9 @@ void DeviceSynchronizer::publish_parameters() {
   plan->run();
 }
 
-void DeviceSynchronizer::publish_initial() {
+void DeviceSynchronizer::start(const StartAt& at) {
+  n_steps_ = at.n_steps;
+  scale_ = at.scale;
   fetch(1);
   publish_parameters();
   wait_for_steps();
@@ -150,10 +167,11 @@ void DeviceSynchronizer::sum_rest(runtime::Stream& stream) {
   n_ready_ = 0;
 }
 
-void DeviceSynchronizer::step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) {
+bool DeviceSynchronizer::step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) {
   send(numbers, stream);
   enqueue_sent(clip_norm, stream);
   end_step(stream);
+  return true;
 }
 
 void DeviceSynchronizer::send(const core::StepNumbers& numbers, runtime::Stream& stream) {
@@ -164,7 +182,7 @@ void DeviceSynchronizer::enqueue_sent(double clip_norm, runtime::Stream& stream)
   sum_rest(stream);
   optimizer_.enqueue(stream,
                      {.numbers = numbers_.on_device<core::StepNumbers>(),
-                      .gradient = DeviceSpan<const float>{device_gradients()},
+                      .gradient = arenas().gradients,
                       .parameters = parameters_.on_device<float>()},
                      clip_norm);
   const auto progress = optimizer_.progress();
@@ -202,10 +220,9 @@ std::optional<optim::LossScale> DeviceSynchronizer::scale_to_save() {
 bool DeviceSynchronizer::flip_bit(std::size_t slot) {
   const core::Slice& slice = sharding_.slots()[slot].slice;
   if (slice.count == 0) return false;
-  float value = parameters()[slice.offset];
+  float value = values(slot).front();
   parallel::flip_bit(value);
-  staging_.send(std::as_bytes(std::span{&value, 1}),
-                runtime::as_writable_bytes(DeviceSpan<float>::at(array(0).data() + slice.offset, 1)));
+  staging_.send(std::as_bytes(std::span{&value, 1}), runtime::as_writable_bytes(parameters_in({slice.offset, 1})));
   here_.clear();
   return true;
 }

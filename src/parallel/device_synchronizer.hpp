@@ -15,52 +15,42 @@
 
 namespace lockstep::parallel {
 
-class DeviceSynchronizer final : public Synchronizer {
+class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
  public:
   /// Collective over `world`. `world` and `devices` must outlive it; `devices` is null for one rank.
   DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup* devices, std::vector<Slot> slots,
                      const SynchronizerOptions& options);
 
-  [[nodiscard]] std::span<float> parameters() override;
-  [[nodiscard]] runtime::DeviceSpan<const float> device_parameters() const noexcept override {
-    return parameters_.on_device<float>();
+  /// A copy of all parameters in the host's memory; before start() the values to send.
+  [[nodiscard]] std::span<float> parameters();
+  [[nodiscard]] Arenas arenas() const noexcept override {
+    return {parameters_.on_device<float>(), gradients_.on_device<float>()};
   }
-  [[nodiscard]] runtime::DeviceSpan<float> device_gradients() const noexcept override {
-    return gradients_.on_device<float>();
-  }
-  [[nodiscard]] runtime::DeviceSpan<const float> loss_scale() const noexcept override;
-  void keep_statistics(runtime::DeviceSpan<float> statistics, runtime::DeviceSpan<float> kept) override;
 
-  void publish_initial() override;
-  /// Slots with rows are summed like all others.
-  void touch(std::size_t /*slot*/, std::span<const std::uint64_t> /*rows*/) override {}
-  void ready(std::size_t slot, runtime::Stream& stream) override;
-  /// Each device sees it in the norm of the sum, because the gradient of a loss that is not finite is not finite.
-  void halt() override {}
-  void step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) override;
+  [[nodiscard]] EnqueuedSteps* enqueued() noexcept override { return this; }
+  void keep_statistics(runtime::DeviceSpan<float> statistics, runtime::DeviceSpan<float> kept) override;
+  [[nodiscard]] runtime::DeviceSpan<const float> loss_scale() const noexcept override;
+  [[nodiscard]] bool is_registered() const noexcept override { return registered_ != nullptr; }
   [[nodiscard]] bool can_be_recorded() const noexcept override { return only_enqueues_; }
   void send(const core::StepNumbers& numbers, runtime::Stream& stream) override;
   void enqueue_sent(double clip_norm, runtime::Stream& stream) override;
   void end_step(runtime::Stream& stream) override;
+
+  void start(const StartAt& at) override;
+  void ready(std::size_t slot, runtime::Stream& stream) override;
+  bool step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) override;
   [[nodiscard]] double norm(StepBack back) override;
 
-  [[nodiscard]] bool is_halted() const noexcept override { return false; }
   /// Devices check their own memory, so the guard only compares replicas.
   [[nodiscard]] const ReplicaGuard& guard() const noexcept override { return guard_; }
   bool flip_bit(std::size_t slot) override;
 
-  [[nodiscard]] std::span<const Slot> slots() const noexcept override { return sharding_.slots(); }
+  [[nodiscard]] const Sharding& sharding() const noexcept override { return sharding_; }
+  [[nodiscard]] std::span<float> values(std::size_t slot) override;
   /// Visits everything: the first rank saves it, and every rank loads it.
-  void visit(const std::function<void(const StoredPiece&)>& visitor) override;
-  [[nodiscard]] bool saves() const noexcept override { return world_.rank() == 0; }
-  void set_n_steps(std::uint64_t n_steps, const std::optional<optim::LossScale>& scale) override {
-    n_steps_ = n_steps;
-    scale_ = scale;
-  }
+  void visit(Access access, const std::function<void(const StoredPiece&)>& visitor) override;
   [[nodiscard]] std::optional<optim::LossScale> scale_to_save() override;
 
-  [[nodiscard]] bool is_registered() const noexcept override { return registered_ != nullptr; }
-  [[nodiscard]] const Sharding& sharding() const noexcept override { return sharding_; }
   void set_on_wait(runtime::OnWait on_wait) override { on_wait_ = std::move(on_wait); }
   [[nodiscard]] core::Seconds waited() const noexcept override { return {waited_}; }
 
@@ -68,6 +58,7 @@ class DeviceSynchronizer final : public Synchronizer {
   void wait_for_steps();
   void fetch(std::size_t n_arrays);
   [[nodiscard]] runtime::DeviceSpan<float> array(std::size_t i) const noexcept;
+  [[nodiscard]] runtime::DeviceSpan<float> parameters_in(const core::Slice& slice) const noexcept;
   void publish_parameters();
   void sum_rest(runtime::Stream& stream);
   void record_replica();
@@ -89,15 +80,16 @@ class DeviceSynchronizer final : public Synchronizer {
   std::unique_ptr<comm::Registered> registered_{};          ///< the gradients
   std::vector<std::unique_ptr<comm::DevicePlan>> plans_{};  ///< of buckets; none for one rank
   runtime::Staging staging_{};
-  /// Parameters, then states, as far as they were requested since the last step. After publish_initial() a copy of the
+  /// Parameters, then states, as far as they were requested since the last step. After start() a copy of the
   /// device's values; before it, the values to send there.
   std::vector<std::vector<float>> here_{};
+  std::vector<float> slot_here_{};  ///< of values()
   ReplicaGuard guard_;
   runtime::DeviceSpan<float> statistics_{}, kept_statistics_{};
   runtime::Stream* stream_ = nullptr;        ///< of the last step
   std::size_t n_ready_ = 0;                  ///< buckets
   std::uint64_t n_steps_ = 0;                ///< made or enqueued
-  std::optional<optim::LossScale> scale_{};  ///< as it was when publish_initial() was called
+  std::optional<optim::LossScale> scale_{};  ///< as it was when start() was called
   runtime::OnWait on_wait_{};
   double waited_ = 0;
 };

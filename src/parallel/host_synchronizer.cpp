@@ -46,16 +46,8 @@ HostSynchronizer::HostSynchronizer(comm::Transport& world, std::vector<Slot> slo
   halt_plan_->bind(std::as_bytes(std::span{&halts_here_, 1}), std::as_writable_bytes(std::span{&halts_anywhere_, 1}));
 }
 
-runtime::DeviceSpan<const float> HostSynchronizer::device_parameters() const noexcept {
-  return runtime::on_device(parameters_.values());
-}
-
-runtime::DeviceSpan<float> HostSynchronizer::device_gradients() const noexcept {
-  return runtime::on_device(gradients());
-}
-
-void HostSynchronizer::keep_statistics(runtime::DeviceSpan<float> statistics, runtime::DeviceSpan<float> /*kept*/) {
-  core::require(statistics.size() == 0, "a host executor keeps its statistics itself");
+Arenas HostSynchronizer::arenas() const noexcept {
+  return {runtime::on_device(parameters()), runtime::on_device(gradients())};
 }
 
 std::span<float> HostSynchronizer::gradients_of(int local_rank) const noexcept {
@@ -79,19 +71,24 @@ std::vector<Piece> HostSynchronizer::all_blocks() const {
   return all;
 }
 
-void HostSynchronizer::publish_initial() {
+void HostSynchronizer::start(const StartAt& at) {
   ++n_starts_;
-  started_at_ = n_steps_;
+  started_at_ = at;
+  n_steps_ = at.n_steps;
+  for (Owned& owned : owned_) owned.optimizer.set_n_steps(at.scale ? at.scale->n_updates : at.n_steps);
   const bool is_guarded = guard_.restart(n_steps_);
   await_node();
   if (placement_.n_nodes > 1) copy_between_nodes();
   end_writing(is_guarded);
 }
 
-void HostSynchronizer::visit(const std::function<void(const StoredPiece&)>& visitor) {
+std::span<float> HostSynchronizer::values(std::size_t slot) { return sharding_.slots()[slot].slice.of(parameters()); }
+
+void HostSynchronizer::visit(Access access, const std::function<void(const StoredPiece&)>& visitor) {
+  if (access == Access::save && node_index_ != 0) return;
   for (Owned& owned : owned_) {
     for (const Piece& piece : pieces_in(sharding_.slots(), owned.slice)) {
-      visitor({piece, "parameter", piece.slice.of(parameters_.values())});
+      visitor({piece, "parameter", piece.slice.of(parameters())});
       for (const optim::State& state : owned.optimizer.state())
         visitor({piece, state.name, piece.slice.seen_from(owned.slice.offset).of(state.values)});
     }
@@ -101,22 +98,16 @@ void HostSynchronizer::visit(const std::function<void(const StoredPiece&)>& visi
 bool HostSynchronizer::flip_bit(std::size_t slot) {
   for (const Piece& piece : sharding_.pieces_of(owner())) {
     if (piece.slot != slot) continue;
-    parallel::flip_bit(piece.slice.of(parameters_.values()).front());
+    parallel::flip_bit(piece.slice.of(parameters()).front());
     return true;
   }
   return false;
 }
 
-void HostSynchronizer::set_n_steps(std::uint64_t n_steps, const std::optional<optim::LossScale>& scale) noexcept {
-  n_steps_ = n_steps;
-  scale_ = scale;
-  for (Owned& owned : owned_) owned.optimizer.set_n_steps(scale ? scale->n_updates : n_steps);
-}
-
 // The host skips no step.
 std::optional<optim::LossScale> HostSynchronizer::scale_to_save() {
-  std::optional<optim::LossScale> now = scale_;
-  if (now) now->n_updates += n_steps_ - started_at_;
+  std::optional<optim::LossScale> now = started_at_.scale;
+  if (now) now->n_updates += n_steps_ - started_at_.n_steps;
   return now;
 }
 
@@ -124,7 +115,7 @@ std::optional<optim::LossScale> HostSynchronizer::scale_to_save() {
 void HostSynchronizer::copy_between_nodes() {
   for (const Owned& owned : owned_) {
     if (owned.slice.count == 0) continue;
-    const auto values = std::as_writable_bytes(owned.slice.of(parameters_.values()));
+    const auto values = std::as_writable_bytes(owned.slice.of(parameters()));
     if (node_index_ != 0) std::fill(values.begin(), values.end(), std::byte{0});
     const auto plan = comm::make_plan(*between_, {.dtype = core::DType::uint32, .n_elements = owned.slice.count});
     plan->bind(values, values);
@@ -143,9 +134,10 @@ void HostSynchronizer::ready(std::size_t slot, runtime::Stream& stream) {
   ready(slot);
 }
 
-void HostSynchronizer::step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) {
+bool HostSynchronizer::step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) {
   stream.wait();
   norm_ = step(numbers, clip_norm);
+  return !is_halted_;
 }
 
 double HostSynchronizer::step(const core::StepNumbers& numbers, double clip_norm) {
@@ -191,7 +183,7 @@ double HostSynchronizer::gradient_norm(float scale) {
 void HostSynchronizer::update(double lr, float scale) {
   for (std::size_t b = 0; b < owned_.size(); ++b) {
     Owned& owned = owned_[b];
-    owned.norms = owned.optimizer.begin_step(scale, sums_.sources(b), owned.slice.of(parameters_.values()));
+    owned.norms = owned.optimizer.begin_step(scale, sums_.sources(b), owned.slice.of(parameters()));
     norms_.put_tensors(owned.first_block, owned.norms);
   }
   if (needs_norms_) {
@@ -199,7 +191,7 @@ void HostSynchronizer::update(double lr, float scale) {
     for (const Owned& owned : owned_) norms_.get_tensors(owned.first_block, owned.norms);
   }
   for (std::size_t b = 0; b < owned_.size(); ++b)
-    owned_[b].optimizer.finish_step(lr, scale, sums_.sources(b), owned_[b].slice.of(parameters_.values()),
+    owned_[b].optimizer.finish_step(lr, scale, sums_.sources(b), owned_[b].slice.of(parameters()),
                                     touched_in(owned_[b].slice));
 }
 

@@ -29,42 +29,40 @@
 
 namespace lockstep::parallel {
 
-class HostSynchronizer final : public Synchronizer {
+class HostSynchronizer final : public Synchronizer, public DirectSteps {
  public:
   /// Collective over `world`, which must outlive it. The ranks of a node of the transport share memory; on a machine
   /// with several NUMA domains, each domain may count as a node.
   HostSynchronizer(comm::Transport& world, std::vector<Slot> slots, const SynchronizerOptions& options);
 
   /// The node's arena, which all its ranks read.
-  [[nodiscard]] std::span<float> parameters() noexcept override { return parameters_.values(); }
+  [[nodiscard]] std::span<float> parameters() const noexcept { return parameters_.values(); }
   [[nodiscard]] std::span<float> gradients() const noexcept { return gradients_of(node_->rank()); }
-  [[nodiscard]] runtime::DeviceSpan<const float> device_parameters() const noexcept override;
-  [[nodiscard]] runtime::DeviceSpan<float> device_gradients() const noexcept override;
-  void keep_statistics(runtime::DeviceSpan<float> statistics, runtime::DeviceSpan<float> kept) override;
+  [[nodiscard]] Arenas arenas() const noexcept override;
 
-  void publish_initial() override;
+  [[nodiscard]] DirectSteps* direct() noexcept override { return this; }
   void touch(std::size_t slot, std::span<const std::uint64_t> rows) override { rows_.touch(slot, rows); }
+  void halt() noexcept override { flags_.publish(Stage::halt, n_starts_); }
+
+  void start(const StartAt& at) override;
   void ready(std::size_t slot);
   void ready(std::size_t slot, runtime::Stream& stream) override;
-  void halt() noexcept override { flags_.publish(Stage::halt, n_starts_); }
 
   /// As the other step(), but returns when it is done: the norm before clipping, or 0 without clipping.
   double step(const core::StepNumbers& numbers, double clip_norm = 0);
-  void step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) override;
+  bool step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) override;
   [[nodiscard]] double norm(StepBack /*back*/) noexcept override { return norm_; }
 
-  [[nodiscard]] bool is_halted() const noexcept override { return is_halted_; }
   [[nodiscard]] const ReplicaGuard& guard() const noexcept override { return guard_; }
   bool flip_bit(std::size_t slot) override;
 
-  [[nodiscard]] std::span<const Slot> slots() const noexcept override { return sharding_.slots(); }
-  /// Visits the parts that this rank owns. Each element has one owner per node; every node has all elements.
-  void visit(const std::function<void(const StoredPiece&)>& visitor) override;
-  [[nodiscard]] bool saves() const noexcept override { return node_index_ == 0; }
-  void set_n_steps(std::uint64_t n_steps, const std::optional<optim::LossScale>& scale) noexcept override;
+  [[nodiscard]] const Sharding& sharding() const noexcept override { return sharding_; }
+  [[nodiscard]] std::span<float> values(std::size_t slot) override;
+  /// Visits the pieces that this rank owns. Each element has one owner per node; every node has all elements, and the
+  /// first one saves.
+  void visit(Access access, const std::function<void(const StoredPiece&)>& visitor) override;
   [[nodiscard]] std::optional<optim::LossScale> scale_to_save() override;
 
-  [[nodiscard]] const Sharding& sharding() const noexcept override { return sharding_; }
   void set_on_wait(runtime::OnWait on_wait) override { flags_.set_on_wait(std::move(on_wait)); }
   [[nodiscard]] core::Seconds waited() const noexcept override {
     return {flags_.waited().value + sums_.waited().value};
@@ -111,11 +109,10 @@ class HostSynchronizer final : public Synchronizer {
   std::vector<core::Slice> touched_{};
   std::uint64_t n_steps_ = 0;
   std::uint64_t n_meetings_ = 0;  ///< calls of await_node()
-  std::uint64_t n_starts_ = 0;    ///< calls of publish_initial()
+  std::uint64_t n_starts_ = 0;    ///< calls of start()
   double norm_ = 0;               ///< of the last step
-  bool is_halted_ = false;
-  std::uint64_t started_at_ = 0;             ///< steps made when publish_initial() was called
-  std::optional<optim::LossScale> scale_{};  ///< at the same time
+  bool is_halted_ = false;        ///< the last step
+  StartAt started_at_{};
   std::unique_ptr<comm::Plan> halt_plan_{};  ///< null on one node
   std::uint64_t halts_here_ = 0, halts_anywhere_ = 0;
 };

@@ -41,68 +41,98 @@ struct SynchronizerOptions {
   /// The replica guard hashes after this many steps; 0: never. It then reads the parameters twice (8 bytes each), while
   /// an optimizer's pass moves at least 12. So 100 costs less than 1 % of that pass.
   std::uint64_t guard_interval = 100;
-  /// Gradients are multiplied by loss_scale(), which adapts to them: a step in which they are not finite is skipped.
-  /// Devices only.
+  /// Gradients are multiplied by EnqueuedSteps::loss_scale(), which adapts to them: a step in which they are not finite
+  /// is skipped.
   bool scales_loss = false;
 };
 
+/// What a rank visits: its part of what all ranks save once, or all that it must load.
+enum class Access : std::uint8_t { save, load };
+
 /// One of the last two steps that were enqueued.
 enum class StepBack : std::uint8_t { last, before_last };
+
+/// Where a run starts or resumes.
+struct StartAt {
+  std::uint64_t n_steps = 0;                ///< made before
+  std::optional<optim::LossScale> scale{};  ///< none if the loss was never scaled
+};
+
+/// What passes through the network read and write.
+struct Arenas {
+  runtime::DeviceSpan<const float> parameters{};
+  /// This rank's gradients, which must be written completely between step() calls, with zeros if it has no samples.
+  /// Undefined after step(), except 0 in slots with rows: there only touched rows must be written.
+  runtime::DeviceSpan<float> gradients{};
+};
+
+/// Steps that are done when step() returns.
+class DirectSteps {
+ public:
+  /// Local, before the gradients of a slot with rows are ready: reports the rows of this rank that may have a gradient,
+  /// in any order. All other rows have gradient 0 on every rank.
+  virtual void touch(std::size_t slot, std::span<const std::uint64_t> rows) = 0;
+  /// Local, before step() and before the last of ready(): this rank's gradients are invalid. From this step on no rank
+  /// updates anything, so parameters and states stay unchanged until start().
+  virtual void halt() = 0;
+
+ protected:
+  ~DirectSteps() = default;
+};
+
+/// Steps that are only enqueued. Slots with rows are summed like all others. Each device sees invalid gradients in the
+/// norm of their sum.
+class EnqueuedSteps {
+ public:
+  /// Local, before the first step: running statistics of a network in a device's memory, and as much memory for a copy.
+  /// If a step updates nothing, they are restored.
+  virtual void keep_statistics(runtime::DeviceSpan<float> statistics, runtime::DeviceSpan<float> kept) = 0;
+  /// One number in a device's memory; none unless scales_loss.
+  [[nodiscard]] virtual runtime::DeviceSpan<const float> loss_scale() const noexcept = 0;
+  /// Whether the gradients' memory is registered with the library that sums them.
+  [[nodiscard]] virtual bool is_registered() const noexcept = 0;
+
+  /// Whether step() can be called in three parts: sending what changes from step to step; everything else, which may be
+  /// recorded together with the preceding calls of ready(); and the end.
+  [[nodiscard]] virtual bool can_be_recorded() const noexcept = 0;
+  virtual void send(const core::StepNumbers& numbers, runtime::Stream& stream) = 0;
+  virtual void enqueue_sent(double clip_norm, runtime::Stream& stream) = 0;
+  virtual void end_step(runtime::Stream& stream) = 0;
+
+ protected:
+  ~EnqueuedSteps() = default;
+};
 
 class Synchronizer {
  public:
   virtual ~Synchronizer() = default;
 
-  /// Parameters in the host's memory: readable between step() calls; rank 0 may write them before publish_initial().
-  [[nodiscard]] virtual std::span<float> parameters() = 0;
-  /// The parameters that passes through the network read.
-  [[nodiscard]] virtual runtime::DeviceSpan<const float> device_parameters() const noexcept = 0;
-  /// This rank's gradients, which must be written completely between step() calls, with zeros if it has no samples.
-  /// Undefined after step(), except 0 in slots with rows: there only touched rows must be written.
-  [[nodiscard]] virtual runtime::DeviceSpan<float> device_gradients() const noexcept = 0;
+  [[nodiscard]] virtual Arenas arenas() const noexcept = 0;
 
-  /// Local, before the first step, for devices: running statistics of a network in a device's memory, and as much
-  /// memory for a copy. If a step updates nothing, they are restored.
-  virtual void keep_statistics(runtime::DeviceSpan<float> statistics, runtime::DeviceSpan<float> kept) = 0;
+  /// What can be asked of one kind of steps only; null for the other kind.
+  [[nodiscard]] virtual DirectSteps* direct() noexcept { return nullptr; }
+  [[nodiscard]] virtual EnqueuedSteps* enqueued() noexcept { return nullptr; }
 
-  /// One number in a device's memory; none unless scales_loss.
-  [[nodiscard]] virtual runtime::DeviceSpan<const float> loss_scale() const noexcept { return {}; }
-
-  /// Collective: gives rank 0's parameters to all nodes. Call it before the first step and after every load.
-  virtual void publish_initial() = 0;
-
-  /// Local, before the gradients of a slot with rows are ready: reports the rows of this rank that may have a gradient,
-  /// in any order. All other rows have gradient 0 on every rank.
-  virtual void touch(std::size_t slot, std::span<const std::uint64_t> rows) = 0;
+  /// Collective: gives rank 0's parameters to all nodes. Call it before the first step and after every load. The values
+  /// that visit() wrote belong to `at`.
+  virtual void start(const StartAt& at) = 0;
 
   /// Local, optional, for ascending slots: this rank's gradients of `slot` and all earlier slots are complete when
   /// `stream` gets here. Messages may then travel. If parts of the devices' group communicate meanwhile, all ranks must
   /// make this call at the same place among their calls (DeviceGroup::split()).
   virtual void ready(std::size_t slot, runtime::Stream& stream) = 0;
 
-  /// Local, before step() and before the last of ready(): this rank's gradients are invalid. From this step on no rank
-  /// updates anything, so parameters and states stay unchanged until publish_initial().
-  virtual void halt() = 0;
-
   /// Collective: sums all gradients, divides them by the scale of the loss and, if `clip_norm` is greater than 0,
   /// limits their norm to it; updates the parameters when `stream` gets here. Halts if the norm is not finite, and from
-  /// the next step on if the guard finds parameters that no step wrote.
-  virtual void step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) = 0;
-
-  /// Whether, on devices, step() can be called in three parts: sending what changes from step to step; everything else,
-  /// which may be recorded together with the preceding calls of ready(); and the end.
-  [[nodiscard]] virtual bool can_be_recorded() const noexcept { return false; }
-  virtual void send(const core::StepNumbers& /*numbers*/, runtime::Stream& /*stream*/) {}
-  virtual void enqueue_sent(double /*clip_norm*/, runtime::Stream& /*stream*/) {}
-  virtual void end_step(runtime::Stream& /*stream*/) {}
+  /// the next step on if the guard finds parameters that no step wrote. Returns false if this step is known to
+  /// update nothing.
+  virtual bool step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) = 0;
 
   /// Returns the norm of the gradient of the last step, or of the one before, before clipping; 0 if it was not
   /// measured. Waits for that step, so it does not stall if called when the next step begins, or on a device is
   /// enqueued. The host has only the last.
   [[nodiscard]] virtual double norm(StepBack back) = 0;
 
-  /// Whether the last step() is known to have updated nothing.
-  [[nodiscard]] virtual bool is_halted() const noexcept = 0;
   /// Answers whether the parameters are those that steps wrote.
   [[nodiscard]] virtual const ReplicaGuard& guard() const noexcept = 0;
 
@@ -110,25 +140,18 @@ class Synchronizer {
   /// guard; returns false if there is no such part. On a device each rank has the whole slot.
   virtual bool flip_bit(std::size_t slot) = 0;
 
-  /// Whether the gradients' memory is registered with the library that sums them.
-  [[nodiscard]] virtual bool is_registered() const noexcept { return false; }
-
-  [[nodiscard]] virtual std::span<const Slot> slots() const noexcept = 0;
-  /// Local: calls `visitor` for everything that this rank has to save or load: parameters and the states of its
-  /// optimizers. Each element belongs to one of the ranks for which saves() is true; all ranks together have everything
-  /// to load. Readable between step() calls; writable before publish_initial().
-  virtual void visit(const std::function<void(const StoredPiece&)>& visitor) = 0;
-  /// Whether this rank saves the values of visit(), so that everything is saved once.
-  [[nodiscard]] virtual bool saves() const noexcept = 0;
-  /// Local, before publish_initial(): the values written by visit() belong to a run after this many steps, with this
-  /// state of its scaled loss; none if it was never scaled.
-  virtual void set_n_steps(std::uint64_t n_steps, const std::optional<optim::LossScale>& scale) = 0;
+  /// Slots, and their division among the owners of a node.
+  [[nodiscard]] virtual const Sharding& sharding() const noexcept = 0;
+  /// The parameters of one slot in the host's memory, valid until the next call: readable between step() calls; rank 0
+  /// may write them before the first start().
+  [[nodiscard]] virtual std::span<float> values(std::size_t slot) = 0;
+  /// Local: calls `visitor` for parameters and the states of optimizers. Readable between step() calls; writable before
+  /// start().
+  virtual void visit(Access access, const std::function<void(const StoredPiece&)>& visitor) = 0;
   /// Local: returns the state of the loss scale from which a run with these parameters resumes, if its loss is or was
   /// scaled. Waits for the last step.
   [[nodiscard]] virtual std::optional<optim::LossScale> scale_to_save() = 0;
 
-  /// The division of the slots among the owners of a node.
-  [[nodiscard]] virtual const Sharding& sharding() const noexcept = 0;
   /// Sets a function that is called whenever this rank begins or ends waiting for others.
   virtual void set_on_wait(runtime::OnWait on_wait) = 0;
   /// Time spent waiting for other ranks and nodes since construction.

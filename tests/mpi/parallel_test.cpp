@@ -38,7 +38,7 @@ class OnNodes : public testing::TestWithParam<int> {
     ControlWord word{*world_, is_deterministic};
     if (world_->rank() == 0)
       support::fill(slots, synchronizer.parameters(), [](std::size_t i) { return support::small_integer(i, 0, 77); });
-    synchronizer.publish_initial();
+    synchronizer.start({});
     std::vector<float> expected(synchronizer.parameters().begin(), synchronizer.parameters().end());
     std::vector<float> momentum(expected.size());
     for (int step = 0; step < 4; ++step) {
@@ -94,7 +94,7 @@ TEST_P(OnNodes, AValueChangedOnOneNodeIsNamedOnAllRanks) {
   const auto slots = support::make_slots({100, 5'000});
   HostSynchronizer synchronizer{*world_, slots, {.guard_interval = 2}};
   ControlWord word{*world_, false};
-  synchronizer.publish_initial();
+  synchronizer.start({});
   synchronizer.step({.learning_rate = 0});
   float& element = synchronizer.parameters()[slots[1].slice.offset + 4'000];
   if (world_->rank() == world_->n_ranks() - 1) element = 1;

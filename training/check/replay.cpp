@@ -171,12 +171,13 @@ class Step {
   /// Reports the gradient of the previous pass.
   bool tell_gradient() {
     const parallel::Synchronizer& synchronizer = learner_.synchronizer();
-    const std::span<const float> gradients = runtime::on_host(synchronizer.device_gradients());
-    const auto bad = parallel::find_not_finite(synchronizer.slots(), gradients);
+    const std::span<const float> gradients = runtime::on_host(synchronizer.arenas().gradients);
+    const auto bad = parallel::find_not_finite(synchronizer.sharding().slots(), gradients);
     double sum = 0;
     for (const float value : gradients) sum += static_cast<double>(value) * static_cast<double>(value);
-    core::print("gradient  {}\n", bad ? fmt::format("not finite, first in {}", synchronizer.slots()[*bad].name)
-                                      : fmt::format("finite, norm {:.4g}", std::sqrt(sum)));
+    core::print("gradient  {}\n",
+                bad ? fmt::format("not finite, first in {}", synchronizer.sharding().slots()[*bad].name)
+                    : fmt::format("finite, norm {:.4g}", std::sqrt(sum)));
     return !bad;
   }
 

@@ -74,7 +74,7 @@ std::uint64_t network_bytes(const Recipe& recipe, const parallel::Synchronizer& 
     const comm::Call call{.n_elements = n_elements, .is_order_fixed = recipe.deterministic};
     return comm::choose(call, nodes).algorithm->all_reduce.cost(call, nodes).bytes;
   };
-  const std::span<const parallel::Slot> slots = synchronizer.slots();
+  const std::span<const parallel::Slot> slots = synchronizer.sharding().slots();
   std::uint64_t bytes = 0;
   for (std::size_t owner = 0; owner < synchronizer.sharding().n_owners(); ++owner) {
     for (const core::Slice& slice : synchronizer.sharding().slices_of(owner)) {

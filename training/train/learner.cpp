@@ -81,15 +81,18 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
                                               {.optimizer = optimizer_spec(recipe),
                                                .is_deterministic = recipe.deterministic,
                                                .scales_loss = recipe.precision == nn::Precision::f16});
-  if (recipe.precision == nn::Precision::f16) executor_->scale_loss(synchronizer_->loss_scale());
-  const runtime::DeviceSpan<float> gradients = synchronizer_->device_gradients();
+  const parallel::Arenas arenas = synchronizer_->arenas();
   if (recipe.has_lanes())
-    lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), runtime::on_host(gradients));
-  executor_->bind(synchronizer_->device_parameters(), gradients);
-  const nn::DeviceStatistics statistics = executor_->device_statistics();
-  synchronizer_->keep_statistics(statistics.values, statistics.kept);
+    lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), runtime::on_host(arenas.gradients));
+  executor_->bind(arenas.parameters, arenas.gradients);
+  if (parallel::EnqueuedSteps* const steps = synchronizer_->enqueued()) {
+    if (recipe.precision == nn::Precision::f16) executor_->scale_loss(steps->loss_scale());
+    const nn::DeviceStatistics statistics = executor_->device_statistics();
+    steps->keep_statistics(statistics.values, statistics.kept);
+  }
   slot_of_.resize(network_.parameters().size());
-  for (const nn::ArenaSlot& slot : executor_->slots()) slot_of_[static_cast<std::size_t>(slot.parameter)] = slot;
+  for (std::size_t i = 0; i < executor_->slots().size(); ++i)
+    slot_of_[static_cast<std::size_t>(executor_->slots()[i].parameter)] = i;
 }
 
 void Learner::initialize(const std::string& weights_from) {
@@ -112,10 +115,12 @@ void Learner::initialize(const std::string& weights_from) {
   statistics_.resize(n_statistics_ * (lanes_ ? static_cast<std::size_t>(lanes_->n_local()) : 1));
   for (std::size_t at = 0; at < statistics_.size(); at += n_statistics_)
     copy_statistics(std::span{statistics_}.subspan(at, n_statistics_));
-  synchronizer_->publish_initial();
+  synchronizer_->start({});
 }
 
-void Learner::touched(std::size_t slot, std::span<const std::uint64_t> rows) { synchronizer_->touch(slot, rows); }
+void Learner::touched(std::size_t slot, std::span<const std::uint64_t> rows) {
+  if (parallel::DirectSteps* const steps = synchronizer_->direct()) steps->touch(slot, rows);
+}
 
 void Learner::ready(std::size_t slot) {
   if (!completes_gradients_) return;
@@ -185,7 +190,7 @@ void Learner::try_out(const data::Batch& one) {
 }
 
 std::size_t Learner::slot_named(const std::string& name) const {
-  const auto slots = synchronizer_->slots();
+  const auto slots = synchronizer_->sharding().slots();
   const auto found = std::ranges::find(slots, name, &parallel::Slot::name);
   if (found == slots.end()) core::fail_unknown("parameter", name, "--inject", core::names_of(slots));
   return static_cast<std::size_t>(found - slots.begin());
@@ -193,7 +198,9 @@ std::size_t Learner::slot_named(const std::string& name) const {
 
 void Learner::require_parameter(const std::string& name) {
   const std::size_t slot = slot_named(name);
-  if (std::ranges::any_of(pieces(), [slot](const parallel::Piece& piece) { return piece.slot == slot; })) return;
+  if (std::ranges::any_of(pieces(parallel::Access::load),
+                          [slot](const parallel::Piece& piece) { return piece.slot == slot; }))
+    return;
   core::fail_usage({.what = fmt::format("rank {} owns no part of parameter '{}'", world_.rank(), name),
                     .where = "--inject",
                     .expected = "a rank that does: ranks of a node divide the parameters among them",
@@ -262,8 +269,8 @@ void Learner::use_own_statistics() {
 void Learner::fill(std::size_t tensor, std::span<float> values) const {
   const std::size_t n_parameters = network_.parameters().size();
   if (tensor < n_parameters) {
-    const nn::ArenaSlot& slot = slot_of_[tensor];
-    executor_->unpack(slot.parameter, slot.all_rows(), slot.slice.of(synchronizer_->parameters()), values);
+    const nn::ArenaSlot& slot = executor_->slots()[slot_of_[tensor]];
+    executor_->unpack(slot.parameter, slot.all_rows(), synchronizer_->values(slot_of_[tensor]), values);
     return;
   }
   std::ranges::copy(executor_->statistic(static_cast<int>(tensor - n_parameters)), values.begin());
@@ -272,8 +279,8 @@ void Learner::fill(std::size_t tensor, std::span<float> values) const {
 void Learner::take(std::size_t tensor, std::span<const float> values) {
   const std::size_t n_parameters = network_.parameters().size();
   if (tensor < n_parameters) {
-    const nn::ArenaSlot& slot = slot_of_[tensor];
-    executor_->pack(slot.parameter, slot.all_rows(), values, slot.slice.of(synchronizer_->parameters()));
+    const nn::ArenaSlot& slot = executor_->slots()[slot_of_[tensor]];
+    executor_->pack(slot.parameter, slot.all_rows(), values, synchronizer_->values(slot_of_[tensor]));
     return;
   }
   std::ranges::copy(values, executor_->statistic(static_cast<int>(tensor - n_parameters)).begin());

@@ -163,7 +163,7 @@ class Learner final : private nn::Hooks {
   [[nodiscard]] runtime::Recording record(const Enqueue& enqueue);
   template <class Enqueue>
   void replay(Recorded& recorded, const Enqueue& enqueue);
-  [[nodiscard]] std::vector<parallel::StoredPiece> pieces();
+  [[nodiscard]] std::vector<parallel::StoredPiece> pieces(parallel::Access access);
   [[nodiscard]] std::size_t slot_named(const std::string& name) const;
   void require_finite(const parallel::StoredPiece& piece) const;
   [[nodiscard]] core::Slice rows_of(const parallel::Piece& piece) const;
@@ -174,7 +174,6 @@ class Learner final : private nn::Hooks {
     checkpoint::FillBox fill{};
   };
   [[nodiscard]] ToSave to_save(std::vector<parallel::StoredPiece> kept);
-  [[nodiscard]] std::vector<parallel::StoredPiece> pieces_to_save();
   [[nodiscard]] std::vector<float> gather_statistics();
   void load_statistics(const checkpoint::Checkpoint& from);
   void keep_statistics();
@@ -204,7 +203,7 @@ class Learner final : private nn::Hooks {
   std::vector<float> statistics_{};
   std::vector<float> statistics_before_{};  ///< the current step
   std::size_t n_statistics_ = 0;
-  std::vector<nn::ArenaSlot> slot_of_;  ///< by parameter
+  std::vector<std::size_t> slot_of_;  ///< its number, by parameter
   runtime::Stream stream_{};
   bool completes_gradients_ = false;                                          ///< the enqueued backward pass
   std::map<std::tuple<std::uint64_t, nn::Pass, bool>, Recorded> recorded_{};  ///< by samples, pass, and whether last

@@ -14,9 +14,9 @@
 namespace lockstep::training {
 
 // Padding is not saved.
-std::vector<parallel::StoredPiece> Learner::pieces() {
+std::vector<parallel::StoredPiece> Learner::pieces(parallel::Access access) {
   std::vector<parallel::StoredPiece> all;
-  synchronizer_->visit([&](const parallel::StoredPiece& piece) {
+  synchronizer_->visit(access, [&](const parallel::StoredPiece& piece) {
     if (!rows_of(piece).empty()) all.push_back(piece);
   });
   return all;
@@ -24,16 +24,17 @@ std::vector<parallel::StoredPiece> Learner::pieces() {
 
 void Learner::require_finite(const parallel::StoredPiece& piece) const {
   if (piece.state != "parameter" || core::all_finite(piece.values)) return;
-  throw core::Error{core::ExitCode::failed,
-                    {.what = fmt::format("parameter '{}' is not finite", synchronizer_->slots()[piece.slot].name),
-                     .where = fmt::format("rank {} on {}", world_.rank(), runtime::host_name()),
-                     .expected = "finite numbers",
-                     .fix = "use a lower --lr, a --warmup or --clip-norm; or check the data"}};
+  throw core::Error{
+      core::ExitCode::failed,
+      {.what = fmt::format("parameter '{}' is not finite", synchronizer_->sharding().slots()[piece.slot].name),
+       .where = fmt::format("rank {} on {}", world_.rank(), runtime::host_name()),
+       .expected = "finite numbers",
+       .fix = "use a lower --lr, a --warmup or --clip-norm; or check the data"}};
 }
 
 void Learner::require_finite() {
   runtime::together(world_, [&] {
-    for (const parallel::StoredPiece& piece : pieces()) require_finite(piece);
+    for (const parallel::StoredPiece& piece : pieces(parallel::Access::load)) require_finite(piece);
   });
 }
 
@@ -57,10 +58,6 @@ std::vector<float> Learner::gather_statistics() {
   if (!recipe_.deterministic) return mean_statistics(1);
   if (!lanes_) copy_statistics(statistics_);
   return runtime::gather_values(world_, std::span<const float>{statistics_});
-}
-
-std::vector<parallel::StoredPiece> Learner::pieces_to_save() {
-  return synchronizer_->saves() ? pieces() : std::vector<parallel::StoredPiece>{};
 }
 
 // Collective.
@@ -93,7 +90,7 @@ Learner::ToSave Learner::to_save(std::vector<parallel::StoredPiece> kept) {
 }
 
 void Learner::save_checkpoint(const std::string& path, const std::string& content) {
-  const ToSave all = to_save(pieces_to_save());
+  const ToSave all = to_save(pieces(parallel::Access::save));
   const auto fill = [&](std::size_t i, std::span<float> values) {
     if (on_progress_) on_progress_();
     all.fill(i, values);
@@ -104,7 +101,7 @@ void Learner::save_checkpoint(const std::string& path, const std::string& conten
 // In the order of the arena: the writer puts elements into the order of a tensor, while steps continue.
 std::unique_ptr<checkpoint::BackgroundSave> Learner::begin_checkpoint(const std::string& path,
                                                                       const std::string& content) {
-  std::vector<parallel::StoredPiece> kept = pieces_to_save();
+  std::vector<parallel::StoredPiece> kept = pieces(parallel::Access::save);
   runtime::together(world_, [&] {
     std::size_t n_elements = 0;
     for (const parallel::StoredPiece& piece : kept) n_elements += piece.values.size();
@@ -133,7 +130,7 @@ core::Bytes Learner::checkpoint_bytes() const { return training::checkpoint_byte
 void Learner::load_checkpoint(const checkpoint::Checkpoint& from, const RunState& at) {
   runtime::together(world_, [&] {
     std::vector<float> values;
-    for (const parallel::StoredPiece& piece : pieces()) {
+    for (const parallel::StoredPiece& piece : pieces(parallel::Access::load)) {
       const checkpoint::Box box = box_of(piece);
       values.resize(box.n_elements());
       from.read(box, values);
@@ -143,8 +140,7 @@ void Learner::load_checkpoint(const checkpoint::Checkpoint& from, const RunState
     load_statistics(from);
   });
   not_finite_.reset();
-  synchronizer_->set_n_steps(at.n_steps, at.loss_scale);
-  synchronizer_->publish_initial();
+  synchronizer_->start({.n_steps = at.n_steps, .scale = at.loss_scale});
 }
 
 // Each lane or rank gets its own if their number is the same; otherwise all get the mean, as for an evaluation.

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/finite.hpp"
 #include "training/train/learner.hpp"
 #include "training/train/model.hpp"
 
@@ -24,8 +25,10 @@ core::StepNumbers numbers_of(const StepPlace& at, const data::Batch& whole, cons
 /// Searches now, because the pass can still be repeated: for what the previous update left, or what the pass computed
 /// from it.
 std::string Learner::find_not_finite() const {
-  const auto ruined = parallel::find_not_finite(synchronizer_->slots(), synchronizer_->parameters());
-  if (ruined) return fmt::format("parameter {}, after the previous update", synchronizer_->slots()[*ruined].name);
+  const auto slots = synchronizer_->sharding().slots();
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    if (!core::all_finite(synchronizer_->values(i)))
+      return fmt::format("parameter {}, after the previous update", slots[i].name);
   const std::string node = executor_->inspection()->find_not_finite();
   return node.empty() ? "the loss" : node;
 }
@@ -57,7 +60,7 @@ void Learner::run_parts(const data::Batch& batch, const StepPlace& at) {
       const nn::Inspection* const inspection = executor_->inspection();
       if (inspection != nullptr && !inspection->is_finite() && !not_finite_) {
         not_finite_ = {at.step, find_not_finite(), {part.batch.ids.begin(), part.batch.ids.end()}};
-        synchronizer_->halt();
+        synchronizer_->direct()->halt();
       }
     }
     const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::backward};
@@ -128,14 +131,15 @@ void Learner::replay(Recorded& recorded, const Enqueue& enqueue) {
 // Parts that differ only in their samples share one recording. Returns whether it includes the update.
 bool Learner::run_recorded(const data::Batch& batch, const StepPlace& at) {
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
-  const bool updates = recipe_.graph == Graph::step && synchronizer_->can_be_recorded();
-  if (updates) synchronizer_->send(numbers_of(at, batch, batch, true), stream_);
+  parallel::EnqueuedSteps& update = *synchronizer_->enqueued();
+  const bool updates = recipe_.graph == Graph::step && update.can_be_recorded();
+  if (updates) update.send(numbers_of(at, batch, batch, true), stream_);
   for_each_part(batch, at, [&](const Part& part) {
     executor_->send(part.batch, part.numbers, *this, stream_);
     completes_gradients_ = updates && part.is_last;
     replay(recorded_[{part.batch.n, part.backward, part.is_last}], [&] {
       executor_->enqueue_sent(part.backward, *this, stream_);
-      if (completes_gradients_) synchronizer_->enqueue_sent(recipe_.clip_norm, stream_);
+      if (completes_gradients_) update.enqueue_sent(recipe_.clip_norm, stream_);
     });
   });
   return updates;
@@ -144,17 +148,18 @@ bool Learner::run_recorded(const data::Batch& batch, const StepPlace& at) {
 // Collective: sums the gradients of all ranks and updates the parameters, unless a recording did.
 void Learner::update(const core::StepNumbers& numbers, bool is_enqueued) {
   const double waited = synchronizer_->waited().value;
+  bool may_update = true;
   {
     const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::optimizer};
     if (is_enqueued)
-      synchronizer_->end_step(stream_);
+      synchronizer_->enqueued()->end_step(stream_);
     else
-      synchronizer_->step(numbers, recipe_.clip_norm, stream_);
+      may_update = synchronizer_->step(numbers, recipe_.clip_norm, stream_);
     executor_->end_sums(stream_);
     const core::Seconds more{synchronizer_->waited().value - waited};
     timers_.reassign(metrics::Phase::optimizer, metrics::Phase::communication, more);
   }
-  if (synchronizer_->is_halted()) restore_statistics();
+  if (!may_update) restore_statistics();
 }
 
 void Learner::note_begin(const data::Batch& batch, const StepPlace& at) {

@@ -111,28 +111,29 @@ StartRecord start_record(const runtime::Communicator& world, const runtime::Topo
   const Batches& batches = *setup.batches.training;
   const Batches* const evaluation = setup.batches.evaluation.get();
   const nn::Executor& executor = setup.learner->executor();
-  StartRecord record{
-      .model = recipe.model,
-      .n_parameters = setup.learner->network().n_parameter_elements(),
-      .precision = std::string{word_of(recipe.precision)},
-      .data = recipe.synthetic ? "synthetic" : recipe.data,
-      .n_samples = batches.info().n_samples,
-      .shape = nn::to_string(batches.info().input),
-      .n_evaluation = evaluation != nullptr ? evaluation->info().n_samples : 0,
-      .n_ranks = static_cast<std::uint64_t>(world.n_ranks()),
-      .n_nodes = topology.n_nodes,
-      .device = to_text(choice) + (setup.networks.empty() ? "" : ", NCCL between nodes over " + setup.networks) +
-                (setup.learner->synchronizer().is_registered() ? ", gradients registered with NCCL" : ""),
-      .global_batch = recipe.batch,
-      .memory = {executor.n_bytes() + 2 * executor.arena_elements() * sizeof(float) +
-                 (setup.memory ? setup.memory->need.optimizer : 0)},
-      .is_device_memory = recipe.device.has_own_memory,
-      .folder = folder,
-      .n_epochs = setup.goal.n_epochs,
-      .n_epoch_steps = batches.n_batches(),
-      .hosts = world.gather(runtime::host_name()),
-      .resumed = resumed,
-      .promise = resume_promise(recipe, world.n_ranks()).text};
+  const parallel::EnqueuedSteps* const steps = setup.learner->synchronizer().enqueued();
+  StartRecord record{.model = recipe.model,
+                     .n_parameters = setup.learner->network().n_parameter_elements(),
+                     .precision = std::string{word_of(recipe.precision)},
+                     .data = recipe.synthetic ? "synthetic" : recipe.data,
+                     .n_samples = batches.info().n_samples,
+                     .shape = nn::to_string(batches.info().input),
+                     .n_evaluation = evaluation != nullptr ? evaluation->info().n_samples : 0,
+                     .n_ranks = static_cast<std::uint64_t>(world.n_ranks()),
+                     .n_nodes = topology.n_nodes,
+                     .device = to_text(choice) +
+                               (setup.networks.empty() ? "" : ", NCCL between nodes over " + setup.networks) +
+                               (steps != nullptr && steps->is_registered() ? ", gradients registered with NCCL" : ""),
+                     .global_batch = recipe.batch,
+                     .memory = {executor.n_bytes() + 2 * executor.arena_elements() * sizeof(float) +
+                                (setup.memory ? setup.memory->need.optimizer : 0)},
+                     .is_device_memory = recipe.device.has_own_memory,
+                     .folder = folder,
+                     .n_epochs = setup.goal.n_epochs,
+                     .n_epoch_steps = batches.n_batches(),
+                     .hosts = world.gather(runtime::host_name()),
+                     .resumed = resumed,
+                     .promise = resume_promise(recipe, world.n_ranks()).text};
   std::map<int, int> n_on_node;
   for (const runtime::Place& place : topology.places) record.local_ranks.push_back(n_on_node[place.node]++);
   const std::uint64_t most = batches.most();

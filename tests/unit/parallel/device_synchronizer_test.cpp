@@ -36,11 +36,11 @@ Course course_of(OptimizerKind kind, double clip_norm = 0) {
   return course;
 }
 
-// Everything that a rank with all data saves; padding has the initial value, 0.
-Arrays arrays_of(Synchronizer& synchronizer) {
+// Everything that a rank has; padding has the initial value, 0.
+Arrays arrays_of(Synchronizer& synchronizer, Access access = Access::load) {
   Arrays all;
-  synchronizer.visit([&](const StoredPiece& piece) {
-    auto& array = all[std::string{piece.state} + "/" + synchronizer.slots()[piece.slot].name];
+  synchronizer.visit(access, [&](const StoredPiece& piece) {
+    auto& array = all[std::string{piece.state} + "/" + synchronizer.sharding().slots()[piece.slot].name];
     array.insert(array.end(), piece.values.begin(), piece.values.end());
   });
   return all;
@@ -55,7 +55,7 @@ Arrays on_host(const Course& course, int n_ranks) {
   comm::run_as_threads(Nodes{0}, [&](comm::Transport& world) {
     HostSynchronizer synchronizer{world, course.slots, course.options};
     support::fill(course.slots, synchronizer.parameters(), [](auto i) { return support::small_integer(i, 0, 77); });
-    synchronizer.publish_initial();
+    synchronizer.start({});
     for (int step = 0; step < course.n_steps; ++step) {
       support::fill(course.slots, synchronizer.gradients(), [&](auto i) {
         float sum = 0;
@@ -84,7 +84,7 @@ class OnDevices : public testing::TestWithParam<Nodes> {
       DeviceSynchronizer synchronizer{world, devices.get(), course.slots, course.options};
       if (world.rank() == 0)
         support::fill(course.slots, synchronizer.parameters(), [](auto i) { return support::small_integer(i, 0, 77); });
-      synchronizer.publish_initial();
+      synchronizer.start({});
       work(world, synchronizer);
     });
   }
@@ -95,7 +95,7 @@ class OnDevices : public testing::TestWithParam<Nodes> {
     support::fill(course.slots, gradient, [&](auto i) { return support::small_integer(i, world.rank(), step); });
     gradient[0] += at_first_element;
     runtime::Staging{}.send(std::as_bytes(std::span{gradient}),
-                            runtime::as_writable_bytes(synchronizer.device_gradients()));
+                            runtime::as_writable_bytes(synchronizer.arenas().gradients));
     for (std::size_t slot = 0; slot < course.slots.size(); ++slot) synchronizer.ready(slot, stream);
     synchronizer.step(numbers_of(step), course.clip_norm, stream);
     stream.wait();
@@ -118,7 +118,13 @@ TEST_P(OnDevices, EveryOptimizerGivesTheHostsBits) {
     as_ranks(course, [&](comm::Transport& world, DeviceSynchronizer& synchronizer) {
       runtime::Stream stream;
       for (int step = 0; step < course.n_steps; ++step) make_step(world, course, synchronizer, step, stream);
+      Arrays of_slots;  // read one by one, before all are here
+      for (std::size_t slot = 0; slot < course.slots.size(); ++slot) {
+        const auto values = synchronizer.values(slot);
+        if (!values.empty()) of_slots["parameter/" + course.slots[slot].name].assign(values.begin(), values.end());
+      }
       const Arrays found = arrays_of(synchronizer);
+      for (const auto& [name, values] : of_slots) EXPECT_EQ(values, found.at(name)) << name;
       ASSERT_EQ(found.size(), expected.size());
       for (const auto& [name, values] : expected)
         EXPECT_LE(support::distance_in_ulp(found.at(name), values), tolerance_ulp) << name;
@@ -166,8 +172,7 @@ TEST_P(OnDevices, AStepThatIsNotFiniteLeavesAllAsItWas) {
     make_step(world, course, synchronizer, 2, stream);  // only now known to the host
     EXPECT_FALSE(std::isfinite(synchronizer.norm(StepBack::before_last)));
     EXPECT_EQ(arrays_of(synchronizer), before);
-    synchronizer.set_n_steps(1, {});
-    synchronizer.publish_initial();
+    synchronizer.start({.n_steps = 1});
     make_step(world, course, synchronizer, 1, stream);
     EXPECT_TRUE(std::isfinite(synchronizer.norm(StepBack::last)));
     EXPECT_NE(arrays_of(synchronizer), before);
@@ -181,17 +186,19 @@ TEST_P(OnDevices, GoesOnFromWhatWasVisited) {
     runtime::Stream stream;
     for (int step = 0; step < 4; ++step) {
       make_step(world, course, synchronizer, step, stream);
-      if (synchronizer.saves() && step == 1) kept = arrays_of(synchronizer);
+      if (step != 1) continue;
+      Arrays saved = arrays_of(synchronizer, Access::save);
+      EXPECT_EQ(saved.empty(), world.rank() != 0);
+      if (!saved.empty()) kept = std::move(saved);
     }
-    if (synchronizer.saves()) expected = arrays_of(synchronizer);
+    if (world.rank() == 0) expected = arrays_of(synchronizer);
   });
   as_ranks(course, [&](comm::Transport& world, DeviceSynchronizer& synchronizer) {
-    synchronizer.visit([&](const StoredPiece& piece) {
-      std::ranges::copy(kept.at(std::string{piece.state} + "/" + synchronizer.slots()[piece.slot].name),
+    synchronizer.visit(Access::load, [&](const StoredPiece& piece) {
+      std::ranges::copy(kept.at(std::string{piece.state} + "/" + synchronizer.sharding().slots()[piece.slot].name),
                         piece.values.begin());
     });
-    synchronizer.set_n_steps(2, {});
-    synchronizer.publish_initial();
+    synchronizer.start({.n_steps = 2});
     runtime::Stream stream;
     for (int step = 2; step < 4; ++step) make_step(world, course, synchronizer, step, stream);
     EXPECT_EQ(arrays_of(synchronizer), expected);
@@ -213,7 +220,7 @@ TEST_P(OnDevices, GoesOnWithTheScaleOfItsLoss) {
     for (int step = 0; step < 5; ++step) {
       step_of(world, synchronizer, step, stream);
       const auto scale = synchronizer.scale_to_save();
-      if (!synchronizer.saves()) continue;
+      if (world.rank() != 0) continue;
       (step < 3 ? kept : expected) = arrays_of(synchronizer);
       (step < 3 ? kept_scale : expected_scale) = scale;
     }
@@ -223,12 +230,11 @@ TEST_P(OnDevices, GoesOnWithTheScaleOfItsLoss) {
   EXPECT_EQ(kept_scale->n_good, 1u);
   EXPECT_EQ(kept_scale->n_updates, 2u);
   as_ranks(course, [&](comm::Transport& world, DeviceSynchronizer& synchronizer) {
-    synchronizer.visit([&](const StoredPiece& piece) {
-      std::ranges::copy(kept.at(std::string{piece.state} + "/" + synchronizer.slots()[piece.slot].name),
+    synchronizer.visit(Access::load, [&](const StoredPiece& piece) {
+      std::ranges::copy(kept.at(std::string{piece.state} + "/" + synchronizer.sharding().slots()[piece.slot].name),
                         piece.values.begin());
     });
-    synchronizer.set_n_steps(3, kept_scale);
-    synchronizer.publish_initial();
+    synchronizer.start({.n_steps = 3, .scale = kept_scale});
     runtime::Stream stream;
     for (int step = 3; step < 5; ++step) step_of(world, synchronizer, step, stream);
     EXPECT_EQ(arrays_of(synchronizer), expected);

@@ -43,7 +43,7 @@ Outcome train(const Nodes& nodes, OptimizerKind kind, double clip_norm, bool is_
     Lanes lanes{n_lanes, world.rank(), world.n_ranks(), synchronizer.gradients()};
     if (world.rank() == 0)
       support::fill(slots, synchronizer.parameters(), [](std::size_t i) { return support::odd_value(i, 0, 0); });
-    synchronizer.publish_initial();
+    synchronizer.start({});
     for (int step = 0; step < 5; ++step) {
       std::vector<double> losses;
       for (int local = 0; local < lanes.n_local(); ++local) {

@@ -50,7 +50,7 @@ void train(comm::Transport& world, std::uint64_t guard_interval, const std::opti
   };
   if (world.rank() == 0)
     support::fill(slots, synchronizer.parameters(), [](std::size_t i) { return support::odd_value(i, 0, 0); });
-  synchronizer.publish_initial();
+  synchronizer.start({});
   for (int step = 0; step < 6; ++step) {
     support::fill(slots, synchronizer.gradients(),
                   [&](std::size_t i) { return support::odd_value(i, world.rank(), step); });
@@ -135,7 +135,7 @@ TEST(ReplicaGuard, NamesTheRankThatADrillNames) {
     std::vector<std::string> found(3);
     comm::run_as_threads({0, 0, 0}, [&](comm::Transport& world) {
       HostSynchronizer synchronizer{world, support::odd_slots(), make_options(1)};
-      synchronizer.publish_initial();
+      synchronizer.start({});
       if (world.rank() == by_rank) {
         EXPECT_TRUE(synchronizer.flip_bit(4));
       }
@@ -153,7 +153,7 @@ TEST(ReplicaGuard, AllRanksFailAlikeWhereReplicasDiffer) {
   std::vector<std::string> messages(4);
   comm::run_as_threads({0, 0, 1, 1}, [&](comm::Transport& world) {
     HostSynchronizer synchronizer{world, slots, make_options(2)};
-    synchronizer.publish_initial();
+    synchronizer.start({});
     synchronizer.step({.learning_rate = 0});
     if (world.rank() == 3) flip(synchronizer.parameters(), slots[1].slice.offset + 4'000, 30);
     synchronizer.step({.learning_rate = 0});  // with a rate of 0 the bit stays

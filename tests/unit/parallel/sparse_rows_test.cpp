@@ -60,7 +60,7 @@ std::vector<float> train(const Nodes& nodes, RowValue value, bool is_sparse, dou
   comm::run_as_threads(nodes, [&](comm::Transport& world) {
     const auto slots = make_slots(is_sparse);
     HostSynchronizer synchronizer{world, slots, options};
-    synchronizer.publish_initial();
+    synchronizer.start({});
     for (int step = 0; step < 4; ++step) {
       if (is_sparse && step > 0) {
         EXPECT_TRUE(is_table_zero(slots, synchronizer.gradients())) << "step " << step;
@@ -99,7 +99,7 @@ TEST(SparseRows, OnlyTouchedRowsAreRead) {
   comm::run_as_threads({0, 0}, [](comm::Transport& world) {
     const auto slots = make_slots(true);
     HostSynchronizer synchronizer{world, slots, {}};
-    synchronizer.publish_initial();
+    synchronizer.start({});
     const auto row_begin = [&](std::size_t row) { return slots[table].slice.offset + row * width; };
     for (int step = 0; step < 2; ++step) {  // marks end with the step
       const std::uint64_t touched = step == 0 ? 3 : 90;

@@ -88,7 +88,7 @@ using History = std::vector<std::vector<std::vector<float>>>;
 void train_tables(comm::Transport& world, const Setup& setup, std::vector<std::vector<float>>& history) {
   const auto slots = slots_with_tables(setup.is_sparse);
   HostSynchronizer synchronizer{world, slots, {.buckets = buckets(setup.is_one_bucket)}};
-  synchronizer.publish_initial();
+  synchronizer.start({});
   for (int step = 0; step < static_cast<int>(2 * patterns.size()); ++step) {
     const Pattern pattern = patterns[static_cast<std::size_t>(step) % patterns.size()];
     support::fill(slots, synchronizer.gradients(),
@@ -189,7 +189,7 @@ comm::Traffic step_traffic(const std::vector<Rows>& touched, const SynchronizerO
   const auto run = [&](int n_steps) {
     return comm::run_as_threads(nodes, [&](comm::Transport& world) {
       HostSynchronizer synchronizer{world, table_alone(), options};
-      synchronizer.publish_initial();
+      synchronizer.start({});
       if (n_steps == 0) return;
       synchronizer.touch(0, touched[static_cast<std::size_t>(world.rank())]);
       synchronizer.step({.learning_rate = 1});
@@ -255,7 +255,7 @@ TEST(SparseSum, TravelsBeforeTheStep) {
   comm::run_as_threads({0, 1}, [&](comm::Transport& world) {
     const auto slots = slots_with_tables(true);
     HostSynchronizer synchronizer{world, slots, {.buckets = buckets(false)}};
-    synchronizer.publish_initial();
+    synchronizer.start({});
     const auto row = synchronizer.gradients().subspan(slots[wide.slot].slice.offset + 3 * wide.width, wide.width);
     row[0] = static_cast<float>(1 + world.rank());
     synchronizer.touch(wide.slot, Rows{3});
@@ -272,7 +272,7 @@ TEST(SparseSum, ReadyDoesNotWait) {
   std::atomic<bool> has_been_ready{false};
   const auto body = [&](comm::Transport& world) {
     HostSynchronizer synchronizer{world, table_alone(), {}};
-    synchronizer.publish_initial();
+    synchronizer.start({});
     for (std::uint64_t looks = 0; world.rank() == 1 && !has_been_ready; ++looks) world.relax(looks);
     synchronizer.gradients()[0] = 1;
     synchronizer.touch(0, Rows{0});

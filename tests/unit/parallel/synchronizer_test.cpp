@@ -102,7 +102,7 @@ void expect_serial(const Nodes& nodes, const Case& which) {
   comm::run_as_threads(nodes, [&](comm::Transport& world) {
     HostSynchronizer synchronizer{world, which.slots, which.options};
     if (world.rank() == 0) support::fill(which.slots, synchronizer.parameters(), initial_value);
-    synchronizer.publish_initial();
+    synchronizer.start({});
     for (std::size_t s = 0; s < which.steps.size(); ++s) {
       for (std::size_t slot = 0; slot < which.slots.size(); ++slot) {  // one after another, as in backward
         support::fill({&which.slots[slot], 1}, synchronizer.gradients(),
@@ -216,7 +216,7 @@ TEST(HostSynchronizer, InitialParametersArriveBitByBit) {
         std::copy(initial.begin(), initial.end(), arena.begin());
       else if (first_of_node - nodes.begin() == world.rank())
         std::fill(arena.begin(), arena.end(), 3.0F);
-      synchronizer.publish_initial();
+      synchronizer.start({});
       EXPECT_EQ(std::memcmp(arena.data(), initial.data(), arena.size_bytes()), 0) << support::describe(nodes);
     });
   }
@@ -226,7 +226,7 @@ TEST(HostSynchronizer, MessagesTravelBeforeTheStep) {
   const auto slots = support::odd_slots();
   comm::run_as_threads({0, 1}, [&](comm::Transport& world) {
     HostSynchronizer synchronizer{world, slots, options_for(OptimizerKind::sgd)};
-    synchronizer.publish_initial();
+    synchronizer.start({});
     const auto gradients = synchronizer.gradients();
     support::fill(slots, gradients, [&](std::size_t) { return static_cast<float>(1 + world.rank()); });
     for (std::uint64_t looks = 0; gradients[0] != 3; ++looks) {  // until the other node's values have been added
@@ -243,7 +243,7 @@ TEST(HostSynchronizer, CountsTheTimeSpentWaiting) {
   for (const Nodes& nodes : {Nodes{0, 0}, Nodes{0, 1}}) {
     comm::run_as_threads(nodes, [&](comm::Transport& world) {
       HostSynchronizer synchronizer{world, support::odd_slots(), options_for(OptimizerKind::sgd)};
-      synchronizer.publish_initial();
+      synchronizer.start({});
       const double before = synchronizer.waited().value;
       if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds{300});
       synchronizer.step({.learning_rate = 1});
@@ -267,7 +267,7 @@ std::vector<Slot> layers_in_blocks() {
 
 /// The sum of gradients is the same for any ranks.
 void make_step(HostSynchronizer& synchronizer, int rank, int number) {
-  support::fill(synchronizer.slots(), synchronizer.gradients(),
+  support::fill(synchronizer.sharding().slots(), synchronizer.gradients(),
                 [&](std::size_t i) { return rank == 0 ? support::small_integer(i, 0, number) : 0.0F; });
   synchronizer.step({.learning_rate = 0.25});
 }
@@ -286,7 +286,7 @@ void expect_halt(const Nodes& nodes, const Halt& halt) {
   options.optimizer.momentum = 0.5;
   comm::run_as_threads(nodes, [&](comm::Transport& world) {
     HostSynchronizer synchronizer{world, slots, options};
-    synchronizer.publish_initial();
+    synchronizer.start({});
     const auto make_step = [&](float gradient) {
       support::fill(slots, synchronizer.gradients(), [&](std::size_t) { return gradient; });
       synchronizer.step({.learning_rate = 1}, halt.clip_norm);
@@ -302,7 +302,7 @@ void expect_halt(const Nodes& nodes, const Halt& halt) {
     EXPECT_EQ(parameters(), before);
     make_step(1);
     EXPECT_EQ(parameters(), before) << "it does not end by itself";
-    synchronizer.publish_initial();
+    synchronizer.start({});
     make_step(1);
     EXPECT_NE(parameters(), before);
     EXPECT_FALSE(synchronizer.guard().has_changed());
@@ -330,18 +330,17 @@ TEST(HostSynchronizer, WhatIsVisitedIsAllThatARunNeeds) {
     std::mutex mutex;
     comm::run_as_threads(from, [&](comm::Transport& world) {
       HostSynchronizer synchronizer{world, slots, options};
-      synchronizer.publish_initial();
+      synchronizer.start({});
       for (int step = 0; step < 2; ++step) make_step(synchronizer, world.rank(), step);
-      if (from[static_cast<std::size_t>(world.rank())] == 0) {
-        synchronizer.visit([&](const StoredPiece& piece) {
-          const core::Slice& slot = slots[piece.slot].slice;
-          EXPECT_EQ((piece.slice.offset - slot.offset) % slots[piece.slot].block, 0U);
-          const std::scoped_lock lock{mutex};
-          auto& values = kept[{piece.slot, std::string{piece.state}}];
-          values.resize(slot.count, std::numeric_limits<float>::quiet_NaN());
-          std::ranges::copy(piece.values, piece.slice.seen_from(slot.offset).of(std::span{values}).begin());
-        });
-      }
+      synchronizer.visit(Access::save, [&](const StoredPiece& piece) {
+        EXPECT_EQ(from[static_cast<std::size_t>(world.rank())], 0) << "one node saves";
+        const core::Slice& slot = slots[piece.slot].slice;
+        EXPECT_EQ((piece.slice.offset - slot.offset) % slots[piece.slot].block, 0U);
+        const std::scoped_lock lock{mutex};
+        auto& values = kept[{piece.slot, std::string{piece.state}}];
+        values.resize(slot.count, std::numeric_limits<float>::quiet_NaN());
+        std::ranges::copy(piece.values, piece.slice.seen_from(slot.offset).of(std::span{values}).begin());
+      });
       make_step(synchronizer, world.rank(), 2);
       if (world.rank() == 0) expected.assign(synchronizer.parameters().begin(), synchronizer.parameters().end());
     });
@@ -350,11 +349,11 @@ TEST(HostSynchronizer, WhatIsVisitedIsAllThatARunNeeds) {
       SCOPED_TRACE(support::describe(from) + ", then " + support::describe(to));
       comm::run_as_threads(to, [&](comm::Transport& world) {
         HostSynchronizer synchronizer{world, slots, options};
-        synchronizer.visit([&](const StoredPiece& piece) {
+        synchronizer.visit(Access::load, [&](const StoredPiece& piece) {
           const std::span<const float> values{kept.at({piece.slot, std::string{piece.state}})};
           std::ranges::copy(piece.slice.seen_from(slots[piece.slot].slice.offset).of(values), piece.values.begin());
         });
-        synchronizer.publish_initial();
+        synchronizer.start({});
         make_step(synchronizer, world.rank(), 2);
         EXPECT_EQ(support::distance_in_ulp(synchronizer.parameters(), expected), 0);
       });
@@ -367,8 +366,7 @@ TEST(HostSynchronizer, CountsEachStepAsAnUpdateOfALossThatWasScaled) {
   comm::run_as_threads({0, 1}, [&](comm::Transport& world) {
     HostSynchronizer synchronizer{world, support::odd_slots(), options_for(OptimizerKind::adam)};
     EXPECT_FALSE(synchronizer.scale_to_save());
-    synchronizer.set_n_steps(9, optim::LossScale{.value = 64, .n_good = 2, .n_updates = 7});
-    synchronizer.publish_initial();
+    synchronizer.start({.n_steps = 9, .scale = optim::LossScale{.value = 64, .n_good = 2, .n_updates = 7}});
     for (int step = 0; step < 2; ++step) make_step(synchronizer, world.rank(), step);
     const auto scale = synchronizer.scale_to_save();
     EXPECT_EQ(scale ? scale->n_updates : 0, 9u);
