@@ -1,6 +1,6 @@
 #include "nn/cuda/convolution.hpp"
 
-#include "nn/cuda/fusion.hpp"
+#include "nn/plan/fusion.hpp"
 
 namespace lockstep::nn::cuda {
 

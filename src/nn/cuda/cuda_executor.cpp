@@ -54,7 +54,7 @@ template <class T>
 class CudaExecutor final : public Executor {
  public:
   CudaExecutor(const Network& network, const ExecutorOptions& options, Convolutions& convolutions)
-      : network_{network}, options_{options}, convolutions_{convolutions}, parameters_{network_} {
+      : network_{network}, options_{options}, convolutions_{convolutions}, parameters_{network_, plan_} {
     core::require(options.max_batch > 0, "max_batch is positive");
     const Node& first = network_.nodes().front();
     has_ids_ = std::holds_alternative<Ids>(first.layer);
@@ -268,8 +268,8 @@ class CudaExecutor final : public Executor {
   }
 
   [[nodiscard]] std::unique_ptr<Program<T>> make_program(SharedArena* memory, std::uint64_t n, bool is_training) {
-    return std::make_unique<Program<T>>(network_, options_, parameters_, arenas_, convolutions_, memory, n,
-                                        is_training);
+    return std::make_unique<Program<T>>(Common<T>{network_, options_, plan_, parameters_, arenas_, convolutions_},
+                                        memory, n, is_training);
   }
 
   void send_numbers(const core::StepNumbers& numbers, runtime::Stream& stream) {
@@ -351,6 +351,7 @@ class CudaExecutor final : public Executor {
   Network network_;
   ExecutorOptions options_;
   Convolutions& convolutions_;
+  PassPlan plan_{plan_pass(network_)};
   ParameterLayout parameters_;
   MarkedTimes times_{network_};
   runtime::Stream beside_{};  ///< PassContext's, unless layers are timed

@@ -1,4 +1,4 @@
-// The interface of a layer to a program: planned once for a batch size, then enqueued forward and backward.
+// What a layer is given on a GPU: a builder while it is planned, and the context of each pass.
 // Invariant: all memory is taken while a layer is planned; a pass reads nothing that the host may change later.
 // Used by nn/cuda: layers_*.cpp implement layers, the program plans and enqueues them.
 #pragma once
@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "nn/cuda/convolution.hpp"
-#include "nn/cuda/fusion.hpp"
 #include "nn/cuda/layout.hpp"
 #include "nn/cuda/program_memory.hpp"
 #include "nn/executor.hpp"
+#include "nn/plan/fusion.hpp"
+#include "nn/plan/layer_plan.hpp"
 #include "runtime/device.hpp"
 
 namespace lockstep::nn::cuda {
@@ -60,33 +61,34 @@ struct Arenas {
   double* shared = nullptr;                ///< for Hooks::sum(): shared_elements() of any layer
 };
 
-/// The environment in which the layers of a program are made.
+/// The common data of all programs of an executor.
 template <class T>
-class Builder {
- public:
-  Builder(const Network& of, const ExecutorOptions& as_asked, const ParameterLayout& layout_of_parameters,
-          const Arenas<T>& in_arenas, Convolutions& by, ProgramMemory& in_memory, std::uint64_t n_samples, bool trains)
-      : network{of},
-        options{as_asked},
-        parameters{layout_of_parameters},
-        arenas{in_arenas},
-        convolutions{by},
-        memory{in_memory},
-        n{n_samples},
-        is_training{trains},
-        values{layouts_of(of)} {}
-
+struct Common {
   const Network& network;
   const ExecutorOptions& options;
+  const PassPlan& plan;
   const ParameterLayout& parameters;
   const Arenas<T>& arenas;
   Convolutions& convolutions;
+};
+
+/// Work that a layer enqueues beside the backward pass may run during this many turns; a turn is the next layer with
+/// parameters.
+constexpr int n_turns_beside = 3;
+
+/// The environment in which the layers of a program are made.
+template <class T>
+class Builder : public Common<T> {
+ public:
+  Builder(const Common<T>& common, ProgramMemory& in_memory, std::uint64_t n_samples, bool trains)
+      : Common<T>{common}, memory{in_memory}, n{n_samples}, is_training{trains}, values{layouts_of(common.network)} {}
+
   ProgramMemory& memory;
   const std::uint64_t n;  ///< samples
   const bool is_training;
   const std::vector<ValueLayout> values;  ///< of nodes
 
-  int time = 0;  ///< when the layer that is being planned is enqueued, counted in layers
+  int time = 0;  ///< of PassPlan, when the layer that is being planned is enqueued
 
   /// Makes memory that is needed from now to its last use().
   template <class U>
@@ -110,46 +112,42 @@ class Builder {
   }
 
   [[nodiscard]] const ValueLayout& layout(Value value) const { return values[static_cast<std::size_t>(value.node)]; }
-  [[nodiscard]] const float* parameter(int number) const { return arenas.parameters + parameters.offset(number); }
-  [[nodiscard]] const T* weight(int number) const { return arenas.weights + parameters.offset(number); }
-  [[nodiscard]] float* gradient(int number) const { return arenas.gradients + parameters.offset(number); }
-  [[nodiscard]] bool needs_gradient(Value value) const { return cuda::needs_gradient(network, value); }
+  [[nodiscard]] const float* parameter(int number) const { return this->arenas.parameters + offset(number); }
+  [[nodiscard]] const T* weight(int number) const { return this->arenas.weights + offset(number); }
+  [[nodiscard]] float* gradient(int number) const { return this->arenas.gradients + offset(number); }
+  [[nodiscard]] bool needs_gradient(Value value) const {
+    return this->plan.needs_gradient[static_cast<std::size_t>(value.node)];
+  }
+
+  // As plan_backward() calls them. Nobody overwrites a gradient.
+  void begin_backward(const BackwardStep& step) {
+    if (!step.completed.empty()) memory.begin_turn(n_turns_beside);
+    memory.use_held(time);
+  }
+  void await(const Place<T>& /*gradient*/) {}
+  void take(const Place<T>& gradient) { use(gradient); }
+  [[nodiscard]] Place<T> add_up(const Place<T>& /*a*/, const Place<T>& /*b*/, std::size_t node) {
+    return make_value(values[node]);
+  }
+
+ private:
+  [[nodiscard]] std::size_t offset(int number) const { return this->parameters.offset(number); }
 };
 
 template <class T>
-class CudaLayer {
+class CudaLayer : public PlannedLayer<Builder<T>, Place<T>, PassContext> {
  public:
-  virtual ~CudaLayer() = default;
-
-  [[nodiscard]] const Place<T>& output() const noexcept { return output_; }
   /// False if the layer enqueues nothing, because its result is part of another layer or needs no work.
   [[nodiscard]] virtual bool has_work() const noexcept { return true; }
   /// Sends the host's part of the batch, before each forward pass. The rest of the pass may be recorded.
   virtual void send(PassContext& /*pass*/) {}
-  virtual void forward(PassContext& pass) = 0;
-
-  /// Whether the layer itself adds `skip` to the gradient of its output; called before plan_backward().
-  virtual bool takes_skip(const Place<T>& /*skip*/) { return false; }
-  /// Plans the backward pass from the gradient of its output: use()s the memory of the forward pass that it reads.
-  /// Returns the gradients of its inputs, none for those that need none; they may be `gradient`, which nobody
-  /// overwrites.
-  [[nodiscard]] virtual std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) = 0;
-  virtual void backward(PassContext& pass) = 0;
   /// Whether backward() enqueues work in PassContext::beside; Builder::hold() keeps the memory of that work.
   [[nodiscard]] virtual bool runs_beside() const noexcept { return false; }
-
- protected:
-  Place<T> output_{};
 };
 
-/// The arguments from which a layer is made.
+/// No inputs for ids.
 template <class T>
-struct Planned {
-  Builder<T>& builder;
-  const Node& node;
-  std::size_t index;             ///< of the node
-  std::vector<Place<T>> inputs;  ///< none for ids
-};
+using Planned = PlannedNode<Builder<T>, Place<T>>;
 
 // layers_*.cpp
 template <class T>

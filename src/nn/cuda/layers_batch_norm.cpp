@@ -59,13 +59,11 @@ class BatchNormLayer final : public CudaLayer<T> {
                          inverse_, weight_, bias_, layer_.has_relu, this->output_, mask_});
   }
 
-  bool takes_skip(const Place<T>& skip) override {
-    skip_ = skip;
-    return true;
-  }
+  std::size_t n_gradients_taken() const override { return 2; }
 
-  std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) override {
-    gradient_ = gradient;
+  std::vector<Place<T>> plan_backward(Builder<T>& builder, std::span<const Place<T>> gradients) override {
+    gradient_ = gradients[0];
+    if (gradients.size() > 1) skip_ = gradients[1];
     builder.use(x_);
     builder.use(mean_);
     builder.use(inverse_);
@@ -84,7 +82,7 @@ class BatchNormLayer final : public CudaLayer<T> {
     Place<T> of_added{};
     if (builder.needs_gradient(*added_.value)) {
       if (layer_.has_relu || skip_.is_given()) residual_gradient_ = builder.make_value(layout);
-      of_added = residual_gradient_.is_given() ? residual_gradient_ : gradient;
+      of_added = residual_gradient_.is_given() ? residual_gradient_ : gradient_;
     }
     if (added_.is_first) return {of_added, input_gradient_};
     return {input_gradient_, of_added};

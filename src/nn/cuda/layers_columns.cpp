@@ -59,8 +59,8 @@ class EmbeddingLayer final : public CudaLayer<T> {
     if (is_training_ && adds_rows_) pass.hooks->touched(slot_, rows_);
   }
 
-  std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) override {
-    gradient_ = gradient;
+  std::vector<Place<T>> plan_backward(Builder<T>& builder, std::span<const Place<T>> gradients) override {
+    gradient_ = gradients[0];
     builder.use(on_device_);
     table_gradient_ = builder.gradient(node_.parameters[0]);
     return {Place<T>{}};
@@ -122,8 +122,8 @@ class ConcatLayer final : public CudaLayer<T> {
       first += n;
     }
   }
-  std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) override {
-    gradient_ = gradient;
+  std::vector<Place<T>> plan_backward(Builder<T>& builder, std::span<const Place<T>> gradients) override {
+    gradient_ = gradients[0];
     for (std::size_t i = 0; i < parts_.size(); ++i)
       input_gradients_.push_back(builder.needs_gradient(node_.inputs[i]) ? builder.make_value(parts_[i]) : Place<T>{});
     return input_gradients_;

@@ -35,7 +35,7 @@ class InputLayer final : public CudaLayer<T> {
     enqueue(pass.stream, TakeSamples<T>{n_, layout_.n_positions, layout_.n_channels, layout_.padded_channels,
                                         pass.batch.x, this->output_});
   }
-  std::vector<Place<T>> plan_backward(Builder<T>&, const Place<T>&) override { return {}; }
+  std::vector<Place<T>> plan_backward(Builder<T>&, std::span<const Place<T>>) override { return {}; }
   void backward(PassContext&) override {}
 
  private:
@@ -52,7 +52,9 @@ class SameLayer final : public CudaLayer<T> {
   explicit SameLayer(const Planned<T>& planned) { this->output_ = planned.inputs[0]; }
   bool has_work() const noexcept override { return false; }
   void forward(PassContext&) override {}
-  std::vector<Place<T>> plan_backward(Builder<T>&, const Place<T>& gradient) override { return {gradient}; }
+  std::vector<Place<T>> plan_backward(Builder<T>&, std::span<const Place<T>> gradients) override {
+    return {gradients[0]};
+  }
   void backward(PassContext&) override {}
 };
 
@@ -78,16 +80,14 @@ class SumLayer final : public CudaLayer<T> {
     else
       enqueue(pass.stream, Sum<T>{n_elements_, inputs_[0], inputs_[1], has_relu_, this->output_});
   }
-  std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) override {
-    gradient_ = gradient;
-    Place<T> of_inputs = gradient;
+  std::vector<Place<T>> plan_backward(Builder<T>& builder, std::span<const Place<T>> gradients) override {
+    gradient_ = gradients[0];
+    Place<T> of_inputs = gradient_;
     if (masks_) {
       builder.use(this->output_);
       of_inputs = input_gradient_ = builder.make_value(layout_);
     }
-    std::vector<Place<T>> gradients;
-    for (const Value input : node_.inputs) gradients.push_back(builder.needs_gradient(input) ? of_inputs : Place<T>{});
-    return gradients;
+    return std::vector<Place<T>>(node_.inputs.size(), of_inputs);
   }
   void backward(PassContext& pass) override {
     if (!masks_) return;
@@ -125,8 +125,8 @@ class DropoutLayer final : public CudaLayer<T> {
     this->output_ = planned.builder.make_value(layout_);
   }
   void forward(PassContext& pass) override { run(pass, x_, this->output_); }
-  std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) override {
-    gradient_ = gradient;
+  std::vector<Place<T>> plan_backward(Builder<T>& builder, std::span<const Place<T>> gradients) override {
+    gradient_ = gradients[0];
     input_gradient_ = builder.make_value(layout_);
     return {input_gradient_};
   }

@@ -14,8 +14,8 @@ class MaxPoolLayer final : public CudaLayer<T> {
     if (builder.is_training) places_ = builder.template make<std::int8_t>(sizes_.n_out() * pack_channels);
   }
   void forward(PassContext& pass) override { enqueue(pass.stream, PoolMaxima<T>{sizes_, x_, this->output_, places_}); }
-  std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) override {
-    gradient_ = gradient;
+  std::vector<Place<T>> plan_backward(Builder<T>& builder, std::span<const Place<T>> gradients) override {
+    gradient_ = gradients[0];
     builder.use(places_);
     if (!builder.needs_gradient(node_.inputs[0])) return {Place<T>{}};
     input_gradient_ = builder.make_value(builder.layout(node_.inputs[0]));
@@ -64,8 +64,8 @@ class AverageLayer final : public CudaLayer<T> {
   void forward(PassContext& pass) override {
     enqueue(pass.stream, Averages<T>{n_, layout_.n_positions, layout_.padded_channels, x_, this->output_});
   }
-  std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) override {
-    gradient_ = gradient;
+  std::vector<Place<T>> plan_backward(Builder<T>& builder, std::span<const Place<T>> gradients) override {
+    gradient_ = gradients[0];
     if (!builder.needs_gradient(node_.inputs[0])) return {Place<T>{}};
     input_gradient_ = builder.make_value(layout_);
     return {input_gradient_};

@@ -54,9 +54,9 @@ class ProductLayer final : public CudaLayer<T> {
                                     .rounded_bias = rounded_bias_});
   }
 
-  std::vector<Place<T>> plan_backward(Builder<T>& builder, const Place<T>& gradient) override {
-    gradient_ = gradient;
-    hold(builder, gradient);
+  std::vector<Place<T>> plan_backward(Builder<T>& builder, std::span<const Place<T>> gradients) override {
+    gradient_ = gradients[0];
+    hold(builder, gradient_);
     hold(builder, builder.use(multiplied()));
     weight_pass_ = plan(builder, products_.weight_gradient);
     std::size_t workspace_bytes = weight_pass_->workspace_bytes();

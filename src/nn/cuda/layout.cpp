@@ -71,14 +71,12 @@ void require_indices(const Node& node, const ValueLayout& layout, std::uint64_t 
                     .fix = "use --accumulate, a smaller --batch, or more ranks"});
 }
 
-ParameterLayout::ParameterLayout(const Network& network) : places_(network.parameters().size()) {
+ParameterLayout::ParameterLayout(const Network& network, const PassPlan& plan) : places_(network.parameters().size()) {
   const std::vector<ValueLayout> values = layouts_of(network);
-  for (auto node = network.nodes().rbegin(); node != network.nodes().rend(); ++node) {
-    for (const int number : node->parameters) {
-      const Parameter& parameter = network.parameters()[index(number)];
-      const bool is_vector = parameter.shape.size() == 1;
-      place(parameter, number, is_vector ? ValueLayout{1, 1, 1} : row_layout(network, values, *node));
-    }
+  for (const auto& [number, node] : plan.parameters) {
+    const Parameter& parameter = network.parameters()[index(number)];
+    const bool is_vector = parameter.shape.size() == 1;
+    place(parameter, number, is_vector ? ValueLayout{1, 1, 1} : row_layout(network, values, network.nodes()[node]));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nn/executor.hpp"
+#include "nn/plan/pass_plan.hpp"
 
 namespace lockstep::nn::cuda {
 
@@ -33,9 +34,9 @@ void require_indices(const Node& node, const ValueLayout& layout, std::uint64_t 
 /// have rows of one element.
 class ParameterLayout {
  public:
-  explicit ParameterLayout(const Network& network);
+  ParameterLayout(const Network& network, const PassPlan& plan);
 
-  /// Ordered from the last node's parameters to the first's.
+  /// Ordered as plan.parameters.
   [[nodiscard]] std::span<const ArenaSlot> slots() const noexcept { return slots_; }
   [[nodiscard]] std::size_t slot_number(int parameter) const { return places_.at(index(parameter)).slot; }
   [[nodiscard]] std::size_t n_elements() const noexcept { return n_elements_; }

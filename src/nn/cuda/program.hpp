@@ -17,8 +17,7 @@ template <class T>
 class Program {
  public:
   /// Without `memory` it can only describe itself.
-  Program(const Network& network, const ExecutorOptions& options, const ParameterLayout& parameters,
-          const Arenas<T>& arenas, Convolutions& convolutions, SharedArena* memory, std::uint64_t n, bool is_training);
+  Program(const Common<T>& common, SharedArena* memory, std::uint64_t n, bool is_training);
 
   /// Its size in the arena.
   [[nodiscard]] std::size_t n_bytes() const noexcept { return n_bytes_; }
@@ -32,31 +31,18 @@ class Program {
   void backward(PassContext& pass, MarkedTimes& times);
 
  private:
-  struct Step {
-    std::unique_ptr<CudaLayer<T>> layer{};
-    std::vector<Place<T>> gradients{};  ///< of the output, from its readers
-    std::vector<Place<T>> sums{};       ///< of the first two gradients, of that sum and the third, ...
-    bool has_backward = false;
-  };
-
-  void plan_forward(Builder<T>& builder);
-  void plan_backward(Builder<T>& builder);
-  [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_layer(Builder<T>& builder, std::size_t index) const;
+  [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_layer(const Planned<T>& planned) const;
   void enqueue_loss(PassContext& pass, bool is_backward);
 
-  const Network& network_;
-  const ExecutorOptions& options_;
-  const ParameterLayout& parameters_;
+  Common<T> common_;
   std::size_t n_;
   std::vector<ValueLayout> values_;
-  std::vector<Step> steps_;
+  std::vector<LayerStep<CudaLayer<T>, Place<T>>> steps_;
   ProgramMemory memory_{};
   std::size_t n_bytes_ = 0;
   Place<T> loss_gradient_{};
   bool has_loss_gradient_ = false;  ///< of the last forward pass
   Place<SampleLoss> losses_{};
-  std::uint32_t* has_bad_label_;
-  const float* loss_scale_;
 };
 
 }  // namespace lockstep::nn::cuda

@@ -4,33 +4,19 @@
 
 namespace lockstep::nn::cuda {
 
-void ProgramMemory::use(Piece& piece, int time) {
-  Lifetime& lifetime = piece.lifetime;
-  const bool is_first = lifetime.last < lifetime.first;
-  lifetime.first = is_first ? time : std::min(lifetime.first, time);
-  lifetime.last = is_first ? time : std::max(lifetime.last, time);
-}
-
 void ProgramMemory::begin_turn(int n_turns) {
   ++n_turns_;
   std::erase_if(held_, [&](const Held& held) { return held.turn < n_turns_ - n_turns; });
 }
 
 void ProgramMemory::use_held(int time) {
-  for (const Held& held : held_) use(*held.piece, time);
+  for (const Held& held : held_) buffers_.use(held.piece, time);
 }
 
 std::size_t ProgramMemory::plan() {
   constexpr std::size_t alignment = 256;  // as cudaMalloc's; cuDNN's fastest plans require 16
-  std::vector<Lifetime> lifetimes;
-  for (const Piece& piece : pieces_) lifetimes.push_back(piece.lifetime);
-  plan_ = plan_arena(lifetimes, alignment);
-  return plan_.n_bytes;
-}
-
-void ProgramMemory::place_at(std::byte* arena) {
-  std::size_t i = 0;
-  for (Piece& piece : pieces_) piece.address = arena + plan_.offsets[i++];
+  buffers_.place(alignment);
+  return buffers_.n_bytes();
 }
 
 std::byte* SharedArena::take(std::size_t n_bytes) {

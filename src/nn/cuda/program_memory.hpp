@@ -3,51 +3,28 @@
 // Used by nn/cuda: layers request pieces while they are planned, and access them while they are enqueued.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <deque>
 #include <vector>
 
-#include "nn/arena_plan.hpp"
+#include "nn/plan/arena_plan.hpp"
 #include "runtime/device.hpp"
 
 namespace lockstep::nn::cuda {
 
-struct Piece {
-  Lifetime lifetime{};
-  std::byte* address = nullptr;
-};
-
-/// Elements of a program's memory; they have an address after plan().
 template <class T>
-class Place {
- public:
-  Place() = default;
-  explicit Place(Piece& piece) : piece_{&piece} {}
-
-  [[nodiscard]] bool is_given() const noexcept { return piece_ != nullptr; }
-  // Kernels take addresses of any memory.
-  operator T*() const noexcept {  // NOLINT(google-explicit-constructor)
-    return piece_ == nullptr ? nullptr : reinterpret_cast<T*>(piece_->address);
-  }
-
- private:
-  friend class ProgramMemory;
-  Piece* piece_ = nullptr;
-};
+class Place;
 
 class ProgramMemory {
  public:
   template <class T>
   [[nodiscard]] Place<T> make(std::size_t n_elements) {
-    pieces_.push_back({{n_elements * sizeof(T)}});
-    return Place<T>{pieces_.back()};
+    return {*this, buffers_.add(n_elements * sizeof(T))};
   }
 
   /// The piece is needed from its first use to its last; one that is never used has no address.
   template <class T>
   void use(const Place<T>& place, int time) {
-    if (place.is_given()) use(*place.piece_, time);
+    if (place.is_given()) buffers_.use(place.piece_, time);
   }
 
   /// Also needs the piece at all times of use_held(), until it is released.
@@ -61,20 +38,41 @@ class ProgramMemory {
 
   /// Places all pieces, after all uses; returns the arena's size.
   [[nodiscard]] std::size_t plan();
-  void place_at(std::byte* arena);
+  void place_at(std::byte* arena) noexcept { arena_ = arena; }
+  /// Null before place_at().
+  [[nodiscard]] std::byte* address(std::size_t piece) const {
+    return arena_ == nullptr ? nullptr : arena_ + buffers_.offset(piece);
+  }
 
  private:
   struct Held {
     int turn;
-    Piece* piece;
+    std::size_t piece;
   };
 
-  static void use(Piece& piece, int time);
-
-  std::deque<Piece> pieces_{};  // a deque, so that addresses stay valid
+  Buffers buffers_{};
   std::vector<Held> held_{};
   int n_turns_ = 0;
-  ArenaPlan plan_{};
+  std::byte* arena_ = nullptr;
+};
+
+/// Elements of a program's memory; they have an address once the memory is placed.
+template <class T>
+class Place {
+ public:
+  Place() = default;
+  Place(const ProgramMemory& memory, std::size_t piece) : memory_{&memory}, piece_{piece} {}
+
+  [[nodiscard]] bool is_given() const noexcept { return memory_ != nullptr; }
+  // Kernels take addresses of any memory.
+  operator T*() const noexcept {  // NOLINT(google-explicit-constructor)
+    return memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_->address(piece_));
+  }
+
+ private:
+  friend class ProgramMemory;
+  const ProgramMemory* memory_ = nullptr;
+  std::size_t piece_ = 0;
 };
 
 /// The memory that all programs of an executor share: one program is enqueued at a time, and none needs its old

@@ -21,7 +21,8 @@ ExecutorState::ExecutorState(const Network& given, const ExecutorOptions& given_
 }
 
 Program& ExecutorState::plan(std::uint64_t n, bool is_training) {
-  const Common common{network, options, engine, parameters, statistics, choices, slow_layers, computes_in_floats};
+  const Common common{network, options,     pass_plan,         engine, parameters, statistics,
+                      choices, slow_layers, computes_in_floats};
   auto program = std::make_unique<Program>(common, n, is_training);
   planned_bytes = std::max(planned_bytes, program->n_bytes());
   return *(programs[{n, is_training}] = std::move(program));

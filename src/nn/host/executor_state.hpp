@@ -51,6 +51,7 @@ struct ExecutorState {
 
   const Network network;
   const ExecutorOptions options;
+  const PassPlan pass_plan{plan_pass(network)};
   const dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   const dnnl::stream stream{engine};
   ParameterLayout parameters;

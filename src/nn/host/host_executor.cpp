@@ -16,7 +16,7 @@ HostExecutor::HostExecutor(const Network& network, const ExecutorOptions& option
   core::require(options.max_batch > 0, "max_batch is positive");
   state_ = std::make_unique<ExecutorState>(network, options);
   state_->plan(options.max_batch, true);
-  state_->parameters.place(state_->network);
+  state_->parameters.place(state_->pass_plan);
 }
 
 HostExecutor::~HostExecutor() = default;
@@ -89,9 +89,8 @@ void HostExecutor::backward(PassContext& pass, bool is_adding) {
     return;
   }
   core::require(state_->last.program != nullptr, "a backward pass follows a forward pass that succeeded");
-  BackwardObserver observer{
-      state_->network,       state_->options, slots(), gradients, is_adding ? &state_->accumulation : nullptr,
-      state_->profile.get(), *pass.hooks};
+  BackwardObserver observer{state_->options,       slots(),    gradients, is_adding ? &state_->accumulation : nullptr,
+                            state_->profile.get(), *pass.hooks};
   state_->last.program->backward(pass, observer);
 }
 

@@ -2,32 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "core/error.hpp"
 
 namespace lockstep::nn::host {
 
-Builder::Builder(dnnl::engine engine_, const Network& network_, const ExecutorOptions& options_,
-                 ParameterLayout& parameters_, Statistics& statistics_, Choices& choices_, SlowLayers& slow_layers_,
-                 Storage& storage_, std::uint64_t n_, bool is_training_)
-    : engine{std::move(engine_)},
-      network{network_},
-      options{options_},
-      parameters{parameters_},
-      statistics{statistics_},
-      choices{choices_},
-      slow_layers{slow_layers_},
+Builder::Builder(const Common& common, Storage& storage_, std::uint64_t n_, bool is_training_)
+    : Common{common},
       storage{storage_},
       n{n_},
       is_training{is_training_},
-      type{options_.precision == Precision::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32} {
-  for (const Node& node : network.nodes()) {
-    const bool is_behind =
-        std::any_of(node.inputs.begin(), node.inputs.end(), [&](Value v) { return needs_gradient(v); });
-    needs_gradient_.push_back(!node.parameters.empty() || is_behind);
-  }
-}
+      type{options.precision == Precision::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32} {}
 
 Tensor Builder::make(const Desc& desc) { return {desc, make_bytes(desc.get_size())}; }
 
@@ -64,10 +48,11 @@ Primitive Builder::primitive(const dnnl::primitive_desc_base& described, Argumen
 }
 
 void Builder::note_slow(const dnnl::primitive_desc_base& described) {
-  const auto now = static_cast<std::size_t>(time), n_nodes = network.nodes().size();
-  const bool is_forward = now < n_nodes;
-  core::require(now != n_nodes, "the planned node is a layer, not the loss");
-  slow_layers.insert(fmt::format("{} ({}, {})", network.nodes()[is_forward ? now : 2 * n_nodes - now].name,
+  core::require(time < plan.time_of_loss() || time > plan.time_of_loss_gradient(),
+                "the planned node is a layer, not the loss");
+  const bool is_forward = time < plan.time_of_loss();
+  const int node = is_forward ? time : plan.time_of_backward(0) - time;
+  slow_layers.insert(fmt::format("{} ({}, {})", network.nodes()[static_cast<std::size_t>(node)].name,
                                  is_forward ? "forward" : "backward", described.impl_info_str()));
 }
 
@@ -89,8 +74,6 @@ void Builder::reorder(const Tensor& from, const Tensor& to, std::vector<Primitiv
   primitives.emplace_back(described.get(), arguments, true);
 }
 
-bool Builder::needs_gradient(Value value) const { return needs_gradient_[static_cast<std::size_t>(value.node)]; }
-
 bool Builder::is_read_by_loss(std::size_t node) const {
   const std::vector<Node>& nodes = network.nodes();
   const bool has_log_softmax = std::holds_alternative<LogSoftmax>(nodes.back().layer);
@@ -98,15 +81,16 @@ bool Builder::is_read_by_loss(std::size_t node) const {
   return node == last || (has_log_softmax && node + 1 == last);
 }
 
-void Builder::pend(const Tensor& gradient, int change) {
-  const std::size_t buffer = gradient.place.index;
-  if (n_pending_.size() <= buffer) n_pending_.resize(buffer + 1, 0);
-  n_pending_[buffer] += change;
+Tensor Builder::add_up(const Tensor& a, const Tensor& b, std::size_t) {
+  use(a);
+  use(b);
+  if (may_overwrite(b)) return b;
+  return may_overwrite(a) ? a : make(a.desc);
 }
 
 bool Builder::may_overwrite(const Tensor& gradient) const {
-  const std::size_t buffer = gradient.place.index;
-  return buffer >= n_pending_.size() || n_pending_[buffer] == 0;
+  const auto found = n_pending_.find(gradient.place.index);
+  return found == n_pending_.end() || found->second == 0;
 }
 
 ImageLayout image_layout(const Desc& desc) {

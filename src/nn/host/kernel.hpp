@@ -1,4 +1,4 @@
-// The interface of a layer to a program: planned once for a batch size, then run forward and backward.
+// What a layer's kernel is given: a builder while it is planned, and the context of each pass.
 // Invariant: a kernel requests all its memory while it is planned, through the Builder; running allocates nothing.
 // Used by nn/host: layers/ implement kernels, the program plans and runs them.
 #pragma once
@@ -17,6 +17,7 @@
 #include "nn/executor.hpp"
 #include "nn/host/primitive.hpp"
 #include "nn/host/storage.hpp"
+#include "nn/plan/layer_plan.hpp"
 
 namespace lockstep::nn::host {
 
@@ -41,25 +42,29 @@ using Choices = std::map<Dims, bool>;
 /// Layers for which oneDNN has only reference code, one line each.
 using SlowLayers = std::set<std::string>;
 
-/// Hands out memory and primitives to the kernels of one program while it is planned.
-class Builder {
- public:
-  Builder(dnnl::engine engine, const Network& network, const ExecutorOptions& options, ParameterLayout& parameters,
-          Statistics& statistics, Choices& choices, SlowLayers& slow_layers, Storage& storage, std::uint64_t n,
-          bool is_training);
-
-  const dnnl::engine engine;
+/// The common data of all programs of an executor.
+struct Common {
   const Network& network;
   const ExecutorOptions& options;
+  const PassPlan& plan;
+  dnnl::engine engine;
   ParameterLayout& parameters;
   Statistics& statistics;
   Choices& choices;
   SlowLayers& slow_layers;
+  bool computes_in_floats = false;  ///< although values are stored in bf16
+};
+
+/// Hands out memory and primitives to the kernels of one program while it is planned.
+class Builder : public Common {
+ public:
+  Builder(const Common& common, Storage& storage, std::uint64_t n, bool is_training);
+
   Storage& storage;
   const std::uint64_t n;  ///< samples
   const bool is_training;
   dnnl::memory::data_type type;  ///< of activations and their gradients
-  int time = 0;                  ///< the time of the node that is being planned: nodes forward, then backward
+  int time = 0;                  ///< of PassPlan, when the node that is being planned runs
 
   /// Makes a new buffer, used now.
   [[nodiscard]] Tensor make(const Desc& desc);
@@ -83,49 +88,29 @@ class Builder {
   /// Appends the reorder of `from` to `to`.
   void reorder(const Tensor& from, const Tensor& to, std::vector<Primitive>& primitives);
 
-  [[nodiscard]] bool needs_gradient(Value value) const;
+  [[nodiscard]] bool needs_gradient(Value value) const {
+    return plan.needs_gradient[static_cast<std::size_t>(value.node)];
+  }
   /// Whether the loss reads the node, directly or through a log_softmax. Its result then stays float32, like the loss.
   [[nodiscard]] bool is_read_by_loss(std::size_t node) const;
 
-  /// Counts (1) or discounts (-1) a gradient that waits until its node is planned.
-  void pend(const Tensor& gradient, int change);
+  // As plan_backward() calls them.
+  void begin_backward(const BackwardStep& /*step*/) {}
+  void await(const Tensor& gradient) { ++n_pending_[gradient.place.index]; }
+  void take(const Tensor& gradient) { --n_pending_[gradient.place.index]; }
+  /// One of the two places if no other node needs it.
+  [[nodiscard]] Tensor add_up(const Tensor& a, const Tensor& b, std::size_t node);
   /// Whether no node after the current one needs the gradient.
   [[nodiscard]] bool may_overwrite(const Tensor& gradient) const;
 
  private:
   void note_slow(const dnnl::primitive_desc_base& described);
 
-  std::vector<bool> needs_gradient_{};
-  std::vector<int> n_pending_{};  ///< of each buffer
+  std::map<std::size_t, int> n_pending_{};  ///< of buffers: gradients that wait until their node is planned
 };
 
-class Kernel {
- public:
-  virtual ~Kernel() = default;
-
-  [[nodiscard]] const Tensor& output() const noexcept { return output_; }
-
-  virtual void forward(PassContext& pass) = 0;
-
-  /// How many gradients of its output it accepts at once; the program adds up any more beforehand.
-  [[nodiscard]] virtual std::size_t n_gradients_taken() const { return 1; }
-  /// Plans the backward pass. Returns the gradient of each input, nothing for inputs that need none.
-  [[nodiscard]] virtual std::vector<std::optional<Tensor>> plan_backward(Builder& builder,
-                                                                         std::span<const Tensor> gradients) = 0;
-  virtual void backward(PassContext& pass) = 0;
-
- protected:
-  Tensor output_{};
-};
-
-/// The arguments from which a kernel is made.
-struct Planned {
-  Builder& builder;
-  const Node& node;
-  std::size_t index;  ///< of the node
-  std::vector<Tensor> inputs;
-};
-
+using Kernel = PlannedLayer<Builder, Tensor, PassContext>;
+using Planned = PlannedNode<Builder, Tensor>;
 using MakeKernel = std::function<std::unique_ptr<Kernel>(const Planned&)>;
 
 // layers/

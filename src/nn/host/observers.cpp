@@ -34,11 +34,10 @@ void Accumulation::add_to(std::span<float> gradient) const {
   });
 }
 
-BackwardObserver::BackwardObserver(const Network& network, const ExecutorOptions& options,
-                                   std::span<const ArenaSlot> slots, std::span<float> gradients,
-                                   Accumulation* accumulation, Profile* profile, Hooks& hooks)
-    : network_{network},
-      options_{options},
+BackwardObserver::BackwardObserver(const ExecutorOptions& options, std::span<const ArenaSlot> slots,
+                                   std::span<float> gradients, Accumulation* accumulation, Profile* profile,
+                                   Hooks& hooks)
+    : options_{options},
       slots_{slots},
       gradients_{gradients},
       accumulation_{accumulation},
@@ -47,24 +46,22 @@ BackwardObserver::BackwardObserver(const Network& network, const ExecutorOptions
   if (profile_ != nullptr) profile_->start();
 }
 
-std::span<float> BackwardObserver::of_node(std::size_t node) const {
-  const std::vector<int>& parameters = network_.nodes()[node].parameters;
-  const std::size_t n = parameters.size();
-  if (n == 0 || std::ranges::count(options_.row_gradients, parameters[0]) > 0) return {};
-  const std::size_t begin = slots_[n_done_].slice.offset;
-  return gradients_.subspan(begin, slots_[n_done_ + n - 1].slice.end() - begin);
+std::span<float> BackwardObserver::completed_by(const BackwardStep& step) const {
+  const auto slots = slots_.subspan(step.completed.offset, step.completed.count);
+  if (slots.empty() || std::ranges::count(options_.row_gradients, slots[0].parameter) > 0) return {};
+  const std::size_t begin = slots.front().slice.offset;
+  return gradients_.subspan(begin, slots.back().slice.end() - begin);
 }
 
-void BackwardObserver::before_backward(std::size_t node, std::span<const Tensor>) {
-  if (accumulation_ != nullptr) accumulation_->keep(of_node(node));
+void BackwardObserver::before_backward(const BackwardStep& step, std::span<const Tensor>) {
+  if (accumulation_ != nullptr) accumulation_->keep(completed_by(step));
 }
 
-void BackwardObserver::after_backward(std::size_t node) {
-  if (accumulation_ != nullptr) accumulation_->add_to(of_node(node));
-  if (profile_ != nullptr) profile_->stop(profile_->backward_s[node]);
+void BackwardObserver::after_backward(const BackwardStep& step) {
+  if (accumulation_ != nullptr) accumulation_->add_to(completed_by(step));
+  if (profile_ != nullptr) profile_->stop(profile_->backward_s[step.node]);
   if (options_.on_progress) options_.on_progress();
-  const std::size_t n = network_.nodes()[node].parameters.size();
-  for (std::size_t i = 0; i < n; ++i) hooks_.ready(n_done_++);
+  for (std::size_t slot = step.completed.offset; slot < step.completed.end(); ++slot) hooks_.ready(slot);
   if (profile_ != nullptr) profile_->start();
 }
 
@@ -73,8 +70,8 @@ void FinitenessObserver::after_forward(std::size_t node, const Tensor& output, c
   if (!found_ && !pass.is_finite) found_ = node;
 }
 
-void FinitenessObserver::before_backward(std::size_t node, std::span<const Tensor> gradients) {
-  for (const Tensor& gradient : gradients) check(node, gradient);
+void FinitenessObserver::before_backward(const BackwardStep& step, std::span<const Tensor> gradients) {
+  for (const Tensor& gradient : gradients) check(step.node, gradient);
 }
 
 void FinitenessObserver::check(std::size_t node, const Tensor& tensor) {

@@ -47,24 +47,22 @@ class Accumulation {
 /// Reports slots when they are complete, in the order of the backward pass.
 class BackwardObserver final : public PassObserver {
  public:
-  /// A node has as many slots as parameters. `accumulation` and `profile` may be null.
-  BackwardObserver(const Network& network, const ExecutorOptions& options, std::span<const ArenaSlot> slots,
-                   std::span<float> gradients, Accumulation* accumulation, Profile* profile, Hooks& hooks);
-  void before_backward(std::size_t node, std::span<const Tensor> gradients) override;
-  void after_backward(std::size_t node) override;
+  /// `accumulation` and `profile` may be null.
+  BackwardObserver(const ExecutorOptions& options, std::span<const ArenaSlot> slots, std::span<float> gradients,
+                   Accumulation* accumulation, Profile* profile, Hooks& hooks);
+  void before_backward(const BackwardStep& step, std::span<const Tensor> gradients) override;
+  void after_backward(const BackwardStep& step) override;
 
  private:
-  /// The gradients of the slots that the node completes; none if the node adds to them itself.
-  [[nodiscard]] std::span<float> of_node(std::size_t node) const;
+  /// The gradients of the slots that the step completes; none if its node adds to them itself.
+  [[nodiscard]] std::span<float> completed_by(const BackwardStep& step) const;
 
-  const Network& network_;
   const ExecutorOptions& options_;
   std::span<const ArenaSlot> slots_;
   std::span<float> gradients_;
   Accumulation* accumulation_;
   Profile* profile_;
   Hooks& hooks_;
-  std::size_t n_done_ = 0;
 };
 
 /// Finds the first node whose values are not all finite.
@@ -73,7 +71,7 @@ class FinitenessObserver final : public PassObserver {
   explicit FinitenessObserver(const Storage& storage) : storage_{storage} {}
 
   void after_forward(std::size_t node, const Tensor& output, const PassContext& pass) override;
-  void before_backward(std::size_t node, std::span<const Tensor> gradients) override;
+  void before_backward(const BackwardStep& step, std::span<const Tensor> gradients) override;
   [[nodiscard]] const std::optional<std::size_t>& found() const noexcept { return found_; }
 
  private:

@@ -100,20 +100,18 @@ void ParameterLayout::set(int parameter, Desc desc) {
   descs_.at(static_cast<std::size_t>(parameter)) = std::move(desc);
 }
 
-void ParameterLayout::place(const Network& network) {
+void ParameterLayout::place(const PassPlan& plan) {
   slot_of_parameter_.assign(descs_.size(), 0);
-  for (auto node = network.nodes().rbegin(); node != network.nodes().rend(); ++node) {
-    for (const int parameter : node->parameters) {
-      const auto& desc = find(parameter);
-      core::require(desc.has_value(), "every parameter has a layout");
-      const std::size_t n = (n_physical(*desc) + slot_multiple - 1) / slot_multiple * slot_multiple;
-      slot_of_parameter_[static_cast<std::size_t>(parameter)] = slots_.size();
-      ArenaSlot slot = find_cut(*desc);
-      slot.parameter = parameter;
-      slot.slice = {n_elements_, n};
-      slots_.push_back(slot);
-      n_elements_ += n;
-    }
+  for (const auto& [parameter, node] : plan.parameters) {
+    const auto& desc = find(parameter);
+    core::require(desc.has_value(), "every parameter has a layout");
+    const std::size_t n = (n_physical(*desc) + slot_multiple - 1) / slot_multiple * slot_multiple;
+    slot_of_parameter_[static_cast<std::size_t>(parameter)] = slots_.size();
+    ArenaSlot slot = find_cut(*desc);
+    slot.parameter = parameter;
+    slot.slice = {n_elements_, n};
+    slots_.push_back(slot);
+    n_elements_ += n;
   }
 }
 

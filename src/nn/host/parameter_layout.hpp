@@ -9,6 +9,7 @@
 
 #include "nn/executor.hpp"
 #include "nn/host/dnnl_primitives.hpp"
+#include "nn/plan/pass_plan.hpp"
 
 namespace lockstep::nn::host {
 
@@ -21,8 +22,8 @@ class ParameterLayout {
   /// `desc`: its dimensions, read in order, are PyTorch's elements in order.
   void set(int parameter, Desc desc);
 
-  /// Places slots from the last node's parameters to the first's, once all layouts are set.
-  void place(const Network& network);
+  /// Places slots in the order in which their gradients complete, once all layouts are set.
+  void place(const PassPlan& plan);
   [[nodiscard]] std::span<const ArenaSlot> slots() const noexcept { return slots_; }
   [[nodiscard]] std::size_t slot_number(int parameter) const;  ///< in slots()
   [[nodiscard]] const ArenaSlot& slot_of(int parameter) const { return slots_[slot_number(parameter)]; }

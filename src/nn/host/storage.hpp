@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "nn/arena_plan.hpp"
 #include "nn/host/parameter_layout.hpp"
+#include "nn/plan/arena_plan.hpp"
 
 namespace lockstep::nn::host {
 
@@ -39,18 +39,19 @@ class Storage {
       : engine_{std::move(engine)}, parameters_{&parameters} {}
 
   /// Adds a buffer, which has no place until it is used.
-  [[nodiscard]] Place add(std::size_t n_bytes);
-  void use(const Place& place, int time);
-  /// Says that the buffer is used at most at two times, and that its content is not needed between them.
-  void forget_between(const Place& place);
+  [[nodiscard]] Place add(std::size_t n_bytes) { return {Space::arena, buffers_.add(n_bytes), 0}; }
+  void use(const Place& place, int time) {
+    if (place.space == Space::arena) buffers_.use(place.index, time);
+  }
+  void forget_between(const Place& place) { buffers_.forget_between(place.index); }
   /// Whether the buffer's last use so far is at `time`.
-  [[nodiscard]] bool is_used(const Place& place, int time) const;
+  [[nodiscard]] bool is_used(const Place& place, int time) const { return buffers_.last_use(place.index) == time; }
   /// Makes memory for a primitive that runs at `time`; its address is updated when addresses change.
   [[nodiscard]] dnnl::memory memory(const Desc& desc, const Place& place, int time);
 
   /// Gives every buffer its place, after all uses.
-  void plan();
-  [[nodiscard]] std::size_t n_bytes() const noexcept { return plan_.n_bytes; }
+  void plan() { buffers_.place(64); }
+  [[nodiscard]] std::size_t n_bytes() const noexcept { return buffers_.n_bytes(); }
 
   void rebase(const Bases& bases);
   void set_input(const std::byte* input);
@@ -70,8 +71,7 @@ class Storage {
 
   dnnl::engine engine_;
   const ParameterLayout* parameters_;
-  std::vector<Lifetime> lifetimes_{};
-  ArenaPlan plan_{};
+  Buffers buffers_{};
   std::vector<Held> held_{}, held_inputs_{};
   Bases bases_{};
   std::byte* input_ = nullptr;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/cuda/fusion.hpp"
+#include "nn/plan/fusion.hpp"
 #include "unit/nn_cuda/on_test_device.hpp"
 
 namespace lockstep::nn::cuda {

@@ -32,12 +32,14 @@ TEST(HostSlowLayers, AreNotedWithTheirPass) {
   Choices choices;
   SlowLayers slow_layers;
   Storage storage{engine, parameters};
-  Builder builder{engine, given.network, options, parameters, statistics, choices, slow_layers, storage, 2, true};
+  const PassPlan plan = plan_pass(given.network);
+  Builder builder{
+      {given.network, options, plan, engine, parameters, statistics, choices, slow_layers}, storage, 2, true};
   static_cast<void>(builder.primitive(fast, {}));
   EXPECT_EQ(slow_layers, SlowLayers{});
   static_cast<void>(builder.primitive(slow, {}));
   static_cast<void>(builder.primitive(slow, {}));
-  builder.time = static_cast<int>(2 * given.network.nodes().size() - 1);
+  builder.time = plan.time_of_backward(1);
   static_cast<void>(builder.primitive(slow, {}));
   const std::string code = slow.impl_info_str();
   EXPECT_EQ(slow_layers, (SlowLayers{given.network.nodes()[0].name + " (forward, " + code + ")",

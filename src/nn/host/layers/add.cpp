@@ -29,7 +29,7 @@ class AddKernel final : public Kernel {
 
   std::size_t n_gradients_taken() const override { return has_relu_ ? 2 : 1; }
 
-  std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
+  std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     for (const Tensor& gradient : gradients) gradients_.push_back(builder.use(gradient).place);
     result_ = gradients[0];
     if (has_relu_) {

@@ -64,7 +64,7 @@ class BatchNormKernel final : public Kernel {
     if (is_training_ && pass.numbers.share_of_step > 0) move_statistics(pass);
   }
 
-  std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
+  std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     builder.use(input_);
     storage_.use(scale_shift_, builder.time);
     of_scale_shift_ = builder.make_bytes(whole_lanes(2 * n_channels_) * sizeof(float));
@@ -84,7 +84,7 @@ class BatchNormKernel final : public Kernel {
                           slice(result, first, group.n_samples));
       first += group.n_samples;
     }
-    if (!builder.needs_gradient(node_.inputs[0])) return {std::nullopt};
+    if (!builder.needs_gradient(node_.inputs[0])) return {Tensor{}};
     return {result};
   }
 

@@ -34,12 +34,12 @@ class ConcatKernel final : public Kernel {
     });
   }
 
-  std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
+  std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     gradient_ = builder.use(gradients[0]).place;
-    std::vector<std::optional<Tensor>> results;
+    std::vector<Tensor> results;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       if (builder.needs_gradient(node_.inputs[i])) parts_[i].gradient = builder.make(parts_[i].input.desc);
-      results.push_back(parts_[i].gradient);
+      results.push_back(parts_[i].gradient.value_or(Tensor{}));
     }
     return results;
   }

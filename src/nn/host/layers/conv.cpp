@@ -57,10 +57,10 @@ class ConvKernel final : public Kernel {
     run_all(forward_, pass.run);
   }
 
-  std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
+  std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     const Tensor gradient = builder.use(gradients[0]);
     plan_weights(builder, gradient);
-    if (!builder.needs_gradient(node_.inputs[0])) return {std::nullopt};
+    if (!builder.needs_gradient(node_.inputs[0])) return {Tensor{}};
     return {plan_data(builder, gradient)};
   }
 

@@ -64,7 +64,7 @@ class ConvProductsKernel final : public Kernel {
 
   void forward(PassContext& pass) override { run_all(forward_, pass.run); }
 
-  std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
+  std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     gradient_ = builder.use(gradients[0]);
     core::require(gradient_.desc == output_.desc, "the gradient has the output's layout");
     builder.use(src_);
@@ -73,7 +73,7 @@ class ConvProductsKernel final : public Kernel {
     for (const Strip& strip : strips_)
       add_product(builder, transpose(dst_at(strip, gradient_.place), dst_stride_), src_at(strip), {},
                   weights_at(strip, weight_gradient_.place), true, backward_);
-    if (!builder.needs_gradient(node_.inputs[0])) return {std::nullopt};
+    if (!builder.needs_gradient(node_.inputs[0])) return {Tensor{}};
     result_ = builder.make(src_.desc);
     for (const Strip& strip : strips_)
       add_product(builder, dst_at(strip, gradient_.place), weights_at(strip, weights_), {},

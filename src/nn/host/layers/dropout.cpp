@@ -61,7 +61,7 @@ class DropoutKernel final : public Kernel {
     });
   }
 
-  std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
+  std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     gradient_ = builder.use(gradients[0]);
     result_ = gradient_;
     if (is_identity_) return {result_};

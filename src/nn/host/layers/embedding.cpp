@@ -46,11 +46,11 @@ class EmbeddingKernel final : public Kernel {
     });
   }
 
-  std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
+  std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     gradient_ = builder.use(gradients[0]).place;
     storage_.use(rows_, builder.time);
     table_gradient_ = builder.gradient(node_.parameters[0]).place;
-    return {std::nullopt};
+    return {Tensor{}};
   }
 
   /// Each thread owns rows and adds to them in the order of samples, so sums are the same for any number of threads.

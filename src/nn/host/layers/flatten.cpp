@@ -36,7 +36,7 @@ class FlattenKernel final : public Kernel {
 
   void forward(PassContext& pass) override { run_all(forward_, pass.run); }
 
-  std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
+  std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     if (!is_flat_) return {builder.use(gradients[0])};
     return {builder.reordered({plain_, builder.use(gradients[0]).place}, input_.desc, backward_)};
   }

@@ -92,26 +92,26 @@ class InFloatsKernel final : public Kernel {
 
   std::size_t n_gradients_taken() const override { return kernel_->n_gradients_taken(); }
 
-  std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
+  std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     std::vector<Tensor> in_floats{gradients.begin(), gradients.end()};
     for (Tensor& gradient : in_floats) {
       if (!is_bf16(gradient)) continue;
       gradients_.push_back({builder.use(gradient), widened(builder, gradient)});
       gradient = gradients_.back().floats;
     }
-    std::vector<std::optional<Tensor>> results;
+    std::vector<Tensor> results;
     {
       const FloatBuilder lent{builder};
       results = kernel_->plan_backward(builder, in_floats);
     }
     for (const Copy& input : inputs_) read_again(builder, input);
     if (rounded_) read_again(builder, *rounded_);
-    for (std::optional<Tensor>& result : results) {
-      if (!result) continue;
-      const Desc desc = as_type(result->desc, builder.type);
+    for (Tensor& result : results) {
+      if (result.desc.is_zero()) continue;
+      const Desc desc = as_type(result.desc, builder.type);
       const bool is_in_place = desc == gradients[0].desc && builder.may_overwrite(gradients[0]);
       const Tensor kept = is_in_place && results.size() == 1 ? gradients[0] : builder.make(desc);
-      results_.push_back({kept, *std::exchange(result, kept)});
+      results_.push_back({kept, std::exchange(result, kept)});
     }
     return results;
   }

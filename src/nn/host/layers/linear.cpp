@@ -62,13 +62,13 @@ class LinearKernel final : public Kernel {
     run_all(forward_, pass.run);
   }
 
-  std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
+  std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     gradient_ = builder.use(gradients[0]);
     const Tensor of_weights{matrix(n_out_, n_in_, memory::data_type::f32), builder.gradient(node_.parameters[0]).place};
     plan_product(builder, {transposed(n_out_, n_, type_), gradient_.place}, {matrix(n_, n_in_, type_), input_.place},
                  of_weights);
     if (has_bias_) bias_gradient_ = builder.gradient(node_.parameters[1]).place;
-    if (!builder.needs_gradient(node_.inputs[0])) return {std::nullopt};
+    if (!builder.needs_gradient(node_.inputs[0])) return {Tensor{}};
     const Tensor result = builder.make(input_.desc);
     plan_product(builder, {matrix(n_, n_out_, type_), gradient_.place}, {matrix(n_out_, n_in_, type_), weights_},
                  {matrix(n_, n_in_, type_), result.place});

@@ -27,12 +27,12 @@ class LogSoftmaxKernel final : public Kernel {
     });
   }
 
-  std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
+  std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     builder.use(output_);
     gradient_ = builder.use(gradients[0]).place;
-    if (!builder.needs_gradient(node_.inputs[0])) return {std::nullopt};
+    if (!builder.needs_gradient(node_.inputs[0])) return {Tensor{}};
     result_ = builder.make(builder.samples(node_.output));
-    return {result_};
+    return {*result_};
   }
 
   void backward(PassContext&) override {

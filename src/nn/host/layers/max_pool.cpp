@@ -22,8 +22,8 @@ class MaxPoolKernel final : public Kernel {
 
   void forward(PassContext& pass) override { forward_.run(pass.run); }
 
-  std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
-    if (!builder.needs_gradient(node_.inputs[0])) return {std::nullopt};
+  std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
+    if (!builder.needs_gradient(node_.inputs[0])) return {Tensor{}};
     const auto described = describe_max_pool_backward(builder.engine, input_.desc, output_.desc, window_, described_);
     const Tensor result = builder.make(input_.desc);
     backward_.push_back(builder.primitive(

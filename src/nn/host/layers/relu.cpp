@@ -24,7 +24,7 @@ class ReluKernel final : public Kernel {
 
   std::size_t n_gradients_taken() const override { return 2; }
 
-  std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
+  std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     builder.use(output_);
     for (const Tensor& gradient : gradients) gradients_.push_back(builder.use(gradient).place);
     result_ = builder.may_overwrite(gradients[0]) ? gradients[0] : builder.make(output_.desc);

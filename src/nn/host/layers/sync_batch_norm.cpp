@@ -53,15 +53,15 @@ class SyncBatchNormKernel final : public Kernel {
       move_towards({layer_, pass}, means(), variances(), n_values(), *running_mean_, *running_variance_);
   }
 
-  std::vector<std::optional<Tensor>> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
+  std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     builder.use(input_);
     gradient_ = builder.use(gradients[0]).place;
     backward_parts_ = builder.make_bytes(n_sum_parts() * 2 * n_lanes() * sizeof(double));
     weight_gradient_ = builder.gradient(node_.parameters[0]).place;
     bias_gradient_ = builder.gradient(node_.parameters[1]).place;
-    if (!builder.needs_gradient(node_.inputs[0])) return {std::nullopt};
+    if (!builder.needs_gradient(node_.inputs[0])) return {Tensor{}};
     result_ = builder.may_overwrite(gradients[0]) ? gradients[0] : builder.make(input_.desc);
-    return {result_};
+    return {*result_};
   }
 
   void backward(PassContext& pass) override {

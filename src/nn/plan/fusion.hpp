@@ -1,6 +1,6 @@
 // Which nodes of a network are computed as part of others.
 // Invariant: decided by the network alone, so that the plans of different nodes agree.
-// Used by nn/cuda: the program and its layers, and lists of their products.
+// Used by nn/host and nn/cuda: programs, layers, and lists of products.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 #include "nn/network.hpp"
 
-namespace lockstep::nn::cuda {
+namespace lockstep::nn {
 
 [[nodiscard]] const Node& node_of(const Network& network, Value value);
 
@@ -34,4 +34,4 @@ namespace lockstep::nn::cuda {
 /// Whether the only reader of a ReLU is a product that returns the gradient of the ReLU's input.
 [[nodiscard]] bool has_masked_gradient(const Network& network, Value relu);
 
-}  // namespace lockstep::nn::cuda
+}  // namespace lockstep::nn

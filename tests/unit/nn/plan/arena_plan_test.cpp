@@ -1,4 +1,4 @@
-#include "nn/arena_plan.hpp"
+#include "nn/plan/arena_plan.hpp"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ TEST(ArenaPlan, KeepsApartWhatLivesTogether) {
       buffer.is_forgotten = random.below(4) == 0;
       total += buffer.n_bytes;
     }
-    const ArenaPlan plan = plan_arena(buffers);
+    const ArenaPlan plan = plan_arena(buffers, 64);
     std::size_t most = 0;
     for (int time = 0; time < 110; ++time) {
       std::size_t alive = 0;
@@ -53,10 +53,10 @@ TEST(ArenaPlan, KeepsApartWhatLivesTogether) {
 
 TEST(ArenaPlan, SharesAPlaceBetweenBuffersOfDifferentTimes) {
   const std::vector<Lifetime> buffers{{640, 0, 1}, {640, 2, 3}, {64, 1, 2}, {0, 0, 3}, {640}};
-  EXPECT_EQ(plan_arena(buffers).n_bytes, 704u);
-  EXPECT_EQ(plan_arena({}).n_bytes, 0u);
+  EXPECT_EQ(plan_arena(buffers, 64).n_bytes, 704u);
+  EXPECT_EQ(plan_arena({}, 64).n_bytes, 0u);
   const std::vector<Lifetime> forgotten{{640, 0, 3, true}, {640, 1, 2}, {640, 1, 2, true}};
-  EXPECT_EQ(plan_arena(forgotten).n_bytes, 1280u);
+  EXPECT_EQ(plan_arena(forgotten, 64).n_bytes, 1280u);
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
-#include "nn/cuda/fusion.hpp"
+#include "nn/plan/fusion.hpp"
 
 #include <algorithm>
 #include <variant>
 
-namespace lockstep::nn::cuda {
+namespace lockstep::nn {
 namespace {
 
 bool is_product(const Node& node) {
@@ -76,4 +76,4 @@ bool has_masked_gradient(const Network& network, Value relu) {
   return is_relu(node_of(network, relu)) && reader != nullptr && is_product(*reader);
 }
 
-}  // namespace lockstep::nn::cuda
+}  // namespace lockstep::nn

@@ -1,4 +1,4 @@
-#include "nn/arena_plan.hpp"
+#include "nn/plan/arena_plan.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -44,6 +44,18 @@ ArenaPlan plan_arena(std::span<const Lifetime> buffers, std::size_t alignment) {
     placed.insert(after, i);
   }
   return plan;
+}
+
+std::size_t Buffers::add(std::size_t n_bytes) {
+  lifetimes_.push_back({n_bytes});
+  return lifetimes_.size() - 1;
+}
+
+void Buffers::use(std::size_t buffer, int time) {
+  Lifetime& lifetime = lifetimes_[buffer];
+  const bool is_first = lifetime.last < lifetime.first;
+  lifetime.first = is_first ? time : std::min(lifetime.first, time);
+  lifetime.last = is_first ? time : std::max(lifetime.last, time);
 }
 
 }  // namespace lockstep::nn
