@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "comm/registry.hpp"
+#include "runtime/staging.hpp"
 
 namespace lockstep::parallel {
 
