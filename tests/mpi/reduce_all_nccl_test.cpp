@@ -56,11 +56,13 @@ TEST_F(OnGpuEach, TheLibraryTakesPart) {
   expect_refused(run_line, {brief + "--graph --baseline r.json", {"calls replayed in a graph"}, 2});
 }
 
-// Each rank receives 4/3 of the vector in messages, which take longer than the recorder's copies.
+// Which limit is the slower one depends on the machine: find_limit() is tested with given times.
 TEST_F(OnGpuEach, TheLinksAreALimitWhereTheLibraryTakesPart) {
   if (world().n_ranks() == 3) {
-    ran("-b 4M -e 4M -n 4 --visits 0 --algorithm nccl --json r.json");
-    EXPECT_EQ(nlohmann::json::parse(std::ifstream{"r.json"})["results"][0]["limit_by"].dump(), R"("links")");
+    const Ended ended = ran("-b 4M -e 4M -n 4 --visits 0 --algorithm nccl --json r.json");
+    EXPECT_TRUE(matches(ended.out, "^# %limit: .* over the links between their GPUs")) << ended.out;
+    const std::string by = nlohmann::json::parse(std::ifstream{"r.json"})["results"][0]["limit_by"];
+    EXPECT_TRUE(by == "links" || by == "copying") << by;
   }
   if (world().n_ranks() != 2) return;
   EXPECT_TRUE(matches(ran(brief + "--collective all_gather --algorithm nccl").out,
