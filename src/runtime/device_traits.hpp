@@ -15,7 +15,7 @@ struct DeviceTraits {
   bool runs_behind = false;
   /// Lanes and ranks are summed by one tree, so that bits do not depend on the number of ranks.
   bool adds_lanes = true;
-  /// Of an embedding, only the rows that a step has touched are summed and updated.
+  /// The ranks sum and update only those rows of an embedding that a step has touched.
   bool sums_rows = true;
   bool has_f16 = false;
   bool has_bf16 = true;
