@@ -1,5 +1,5 @@
-// How ranks work in pairs if their number is not a power of two, and the order of parts in which pairs of neighbours
-// come first.
+// Which ranks work in pairs if their number is not a power of two, and the order of parts if the first pairs are
+// neighbours.
 // Invariant: neighbours are adjacent, so partial results stay sums over consecutive ranks. A pure value.
 // Used by the algorithms that work in pairs, and by Call::part().
 #pragma once
