@@ -16,10 +16,10 @@ struct InstructionSets {
   bool avx512_vbmi = false;  ///< permutations of bytes
 };
 
-/// The sets of the processor that the system supports, because it has to save the registers.
+/// Returns the sets that both the processor and the system support: the system has to save the registers.
 [[nodiscard]] InstructionSets processor_sets() noexcept;
 
-/// The sets of the processor that ONEDNN_MAX_CPU_ISA allows: the variable that limits oneDNN also limits our loops.
+/// Returns those that ONEDNN_MAX_CPU_ISA allows: the variable that limits oneDNN also limits our loops.
 [[nodiscard]] InstructionSets instruction_sets() noexcept;
 
 /// The widest of them: "avx512", "avx2" or "plain".

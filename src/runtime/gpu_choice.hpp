@@ -43,7 +43,7 @@ struct DeviceChoice {
   [[nodiscard]] bool is_host() const noexcept { return number < 0; }
 };
 
-/// `kind` is not `automatic`; of GPUs it does not tell whether they have bf16, which is then assumed.
+/// Returns the traits of a device of this kind, which is not `automatic`. GPUs are assumed to have bf16.
 [[nodiscard]] DeviceTraits traits_of(DeviceKind kind) noexcept;
 [[nodiscard]] DeviceTraits traits_of(const DeviceChoice& choice) noexcept;
 

@@ -38,6 +38,7 @@ check_order() {
 check_layers() {
   local file
   check_order src '' core runtime site comm io data nn optim parallel checkpoint metrics report
+  check_order src '' metrics report io data nn optim parallel checkpoint # reduce_all alone has only the first two
   check_order src/data data/ format image augment read load write importers synth
   check_order src/nn nn/ plan host cuda
   [[ ! -d training ]] || check_order training training/ recipe run train check

@@ -28,12 +28,22 @@ expect_report() {
 
 "$lint/structure.sh" "$copy"
 plant src/core/units.cpp '#include "runtime/session.hpp"' 'must not include runtime/'
+plant src/metrics/phase_timers.cpp '#include "io/file.hpp"' 'must not include io/'
 plant src/data/format/spec.cpp '#include "data/load/loader.hpp"' 'must not include data/load/'
 plant training/recipe/keys.cpp '#include "training/run/run.hpp"' 'must not include training/run/'
 plant training/train/setup.cpp '#include "training/check/replay.hpp"' 'must not include training/check/'
+plant training/run/run.cpp '#include "training/check/verify_resume.hpp"' 'training/check belongs to'
+plant training/run/run.cpp '#include "training/ckpt/verbs.hpp"' 'training/ckpt is of its own command'
+plant training/run/run.cpp '#include "training/doctor/needs.hpp"' 'training/doctor is of its own command'
+plant training/run/run.cpp '#include "training/lint/lint.hpp"' 'training/lint is of its own command'
+plant training/run/run.cpp '#include "training/shard/verbs.hpp"' 'training/shard is of its own command'
 plant training/run/run.cpp 'if (recipe.loss == "mse") return;' 'compared as values'
 plant training/shard/verbs.cpp '#include "training/train/trainer.hpp"' 'known to its commands'
 plant src/parallel/slots.cpp '#include "nn/network.hpp"' 'only the trainer knows networks'
+plant src/nn/plan/fusion.cpp '#include "nn/cuda/layout.hpp"' 'must not include nn/cuda/'
+plant src/nn/cuda/layout.cpp '#include "nn/host/program.hpp"' 'known to itself alone'
+plant src/nn/cuda/layout.cpp '#include <Kokkos_Core.hpp>' 'Kokkos belongs'
+plant training/train/learner.cpp 'dynamic_cast<nn::Executor*>(device);' 'casts to none'
 plant training/train/learner.cpp 'nn::host::HostExecutor* host;' 'knows no backend'
 plant training/train/learner.cpp 'if (runtime::is_host_the_device()) return;' 'asks for the traits'
 plant training/train/learner.cpp 'const bool compat = true;' "tutorials' lines"

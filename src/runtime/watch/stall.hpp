@@ -66,8 +66,8 @@ class Silence {
   std::int64_t longest_ns_ = 0;
 };
 
-/// How often each of so many processes of a node gives a sign of life: more seldom where many would disturb one another
-/// (256 ranks on 2 cores end after 78 s instead of 52 if each wakes every 500 ms).
+/// Returns the time between two signs of life of each of so many processes of a node. It is longer for many processes,
+/// which would disturb one another: 256 ranks on 2 cores that wake every 500 ms end after 78 s instead of 52.
 [[nodiscard]] constexpr std::chrono::milliseconds sign_of_life_interval(int n_local_ranks) noexcept {
   return std::chrono::milliseconds{50} * std::clamp(n_local_ranks / 8, 1, 40);
 }
@@ -78,8 +78,8 @@ class Silence {
 /// "phase evaluation, batch 12", "phase training, step 40, all-reduce bucket 3".
 [[nodiscard]] std::string describe_place(const Finding& finding);
 
-/// Returns a finding for every process of the board, which is that of `host`, and for those that should be there;
-/// `now_ns` is a time of CLOCK_MONOTONIC.
+/// Returns a finding for every process of the board of `host`, and for those that should be on it; `now_ns` is a time
+/// of CLOCK_MONOTONIC.
 [[nodiscard]] std::vector<Finding> inspect(const Board& board, const std::string& host, std::int64_t now_ns,
                                            core::Seconds timeout);
 

@@ -118,7 +118,7 @@ bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
 
 bool has_other_nodes() { return std::ranges::any_of(variables_of_nodes, is_set); }
 
-/// With which ranks end a job; 1 is also that of any program that is no launcher.
+/// Whether ranks end a job with this code. 1 does not count, because any program that is no launcher may end with it.
 bool is_exit_code_of_ours(int code) {
   constexpr std::array codes{core::ExitCode::usage, core::ExitCode::system, core::ExitCode::stalled,
                              core::ExitCode::requeue};

@@ -289,8 +289,8 @@ void Watchdog::State::report_above() {
                          above.describe_stopped(slot->rank.load())));
 }
 
-/// To the launcher a rank was killed: it ends the job, so a signal may come with the loss. One that came before shows
-/// that the launcher was ending the job already, and killed the guard first.
+/// The launcher sees a rank that was killed and ends the job, so a signal may come together with the loss of the guard.
+/// A signal that came before the loss shows that the launcher was already ending the job, and killed the guard first.
 void Watchdog::State::report_lost_guard() {
   claim_report();
   exit_code = core::ExitCode::system;

@@ -62,5 +62,23 @@ TEST(Status, TheNextRunOfAFolderIsNotFailedByTheLastOne) {
   EXPECT_EQ(status_of_run(next.path())["state"], "running");
 }
 
+// A guard of a killed run may tell its failure while the next one prepares.
+TEST(Status, AFailureToldBeforeARunBeginsIsNotItsOwn) {
+  const io::TemporaryFolder folder;
+  {
+    RunDirectory run{folder / "r", "toy"};
+    run.start(example_info());
+  }
+  io::put(folder / "r/status.json", R"({"state": "running"})");  // as a killed run leaves it
+  RunDirectory next{folder / "r", "toy", true};
+  const io::Folder opened{next.path()};
+  mark_failed(opened, "rank 1 has died");
+  EXPECT_TRUE(was_ended_by_others(opened));
+  next.start(example_info());
+  EXPECT_EQ(status_of_run(next.path())["state"], "running");
+  next.interval_over(example_train());
+  EXPECT_EQ(status_of_run(next.path())["state"], "running");
+}
+
 }  // namespace
 }  // namespace lockstep::training
