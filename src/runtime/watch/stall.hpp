@@ -1,5 +1,5 @@
 // Who is to blame for a stall: reads the board, weighs the evidence, words the report.
-// Invariant: evidence (gone, stopped, silent) comes before inference (furthest behind, or waiting for nobody).
+// Invariant: evidence (gone, stopped, silent, unread) comes before inference (furthest behind, or waiting for nobody).
 // Used by watchdog.cpp.
 #pragma once
 
@@ -21,6 +21,7 @@ enum class Condition {
   gone,     ///< ended without leaving the board in order
   stopped,  ///< by a signal or a debugger
   silent,   ///< exists, but its watchdog thread gives no sign of life
+  unread,   ///< alive, and its stdout or stderr is full, because nobody reads it
   waiting,  ///< alive, and makes no progress
   moving,   ///< alive, and has made progress within the timeout
   left      ///< has left normally
@@ -89,7 +90,12 @@ class Silence {
 /// Whether some process is known to be unable to continue.
 [[nodiscard]] bool has_evidence(const std::vector<Finding>& findings) noexcept;
 
+/// `findings` are of this node. Marks as unread those that are waiting and whose output nobody reads.
+void find_unread_output(std::vector<Finding>& findings);
+
 /// The whole report, each line with its newline.
 [[nodiscard]] std::string describe_stall(const std::vector<Finding>& findings, const Witness& witness);
+/// The report of this process, if it has no board, and so knows of no other.
+[[nodiscard]] std::string describe_alone(const Finding& mine, core::Seconds timeout);
 
 }  // namespace lockstep::runtime
