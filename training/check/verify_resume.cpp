@@ -152,8 +152,7 @@ std::vector<std::string> recipe_arguments(const RecipeWords& words, bool leaves_
   for (const Setting& setting : words.settings) {
     if (setting.key == "save-every" || setting.key == "max-steps") continue;
     if (setting.key == "val-split" && leaves_out_evaluation) continue;
-    const bool is_toggle = std::holds_alternative<bool Recipe::*>(all_keys()[*find_key(setting.key)].member);
-    if (is_toggle)
+    if (all_keys()[*find_key(setting.key)].is_boolean())
       arguments.push_back(fmt::format("--{}{}", setting.text == "true" ? "" : "no-", setting.key));
     else
       arguments.insert(arguments.end(), {fmt::format("--{}", setting.key), setting.text});

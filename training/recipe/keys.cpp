@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/flags.hpp"
-#include "optim/optimizer_spec.hpp"
 #include "training/recipe/value.hpp"
 #include "training/recipe/words.hpp"
 
@@ -123,21 +122,22 @@ constexpr std::array keys{
         "checkpoint every N epochs, \"N samples\" or \"30 min\"; 0: only when stopped", at_least(0)),
     key(Section::batches, "seed", &Recipe::seed, "N", "seed of weights, order, augmentation and dropout", at_least(0)),
 
-    key(Section::optimizer, "optimizer", &Recipe::optimizer, "O", "", names_in<optim::all_optimizer_kinds>),
+    key(Section::optimizer, "optimizer", &OptimizerSpec::kind, "O", ""),
     key(Section::optimizer, "lr", &Recipe::lr, "X", "learning rate", above_zero, by_default("mostly 0.001")),
-    key(Section::optimizer, "weight-decay", &Recipe::weight_decay, "X",
+    key(Section::optimizer, "weight-decay", &OptimizerSpec::weight_decay, "X",
         "added to the gradient, or decoupled from it as in adamw", by_default("the optimizer's")),
-    key(Section::optimizer, "momentum", &Recipe::momentum, "X", "", zero_to_below_one, by_default("the optimizer's"),
-        use_of<&optim::Uses::momentum>),
-    key(Section::optimizer, "dampening", &Recipe::dampening, "X", "", from_to(0, 1), use_of<&optim::Uses::dampening>),
-    key(Section::optimizer, "nesterov", &Recipe::nesterov, "", "", use_of<&optim::Uses::nesterov>),
-    key(Section::optimizer, "beta1", &Recipe::beta1, "X", "", zero_to_below_one, use_of<&optim::Uses::beta1>),
-    key(Section::optimizer, "beta2", &Recipe::beta2, "X", "", zero_to_below_one, by_default("mostly 0.999"),
+    key(Section::optimizer, "momentum", &OptimizerSpec::momentum, "X", "", zero_to_below_one,
+        by_default("the optimizer's"), use_of<&optim::Uses::momentum>),
+    key(Section::optimizer, "dampening", &OptimizerSpec::dampening, "X", "", from_to(0, 1),
+        use_of<&optim::Uses::dampening>),
+    key(Section::optimizer, "nesterov", &OptimizerSpec::nesterov, "", "", use_of<&optim::Uses::nesterov>),
+    key(Section::optimizer, "beta1", &OptimizerSpec::beta1, "X", "", zero_to_below_one, use_of<&optim::Uses::beta1>),
+    key(Section::optimizer, "beta2", &OptimizerSpec::beta2, "X", "", zero_to_below_one, by_default("mostly 0.999"),
         use_of<&optim::Uses::beta2>),
-    key(Section::optimizer, "rho", &Recipe::rho, "X", "", zero_to_below_one, use_of<&optim::Uses::rho>),
-    key(Section::optimizer, "eps", &Recipe::eps, "X", "", from_to(1e-38, 1), by_default("the optimizer's"),
+    key(Section::optimizer, "rho", &OptimizerSpec::rho, "X", "", zero_to_below_one, use_of<&optim::Uses::rho>),
+    key(Section::optimizer, "eps", &OptimizerSpec::eps, "X", "", from_to(1e-38, 1), by_default("the optimizer's"),
         use_of<&optim::Uses::eps>),
-    key(Section::optimizer, "trust", &Recipe::trust, "X",
+    key(Section::optimizer, "trust", &OptimizerSpec::trust, "X",
         "lars: trust coefficient; scales a step with the layer's norm", above_zero, use_of<&optim::Uses::trust>),
     key(Section::optimizer, "clip-norm", &Recipe::clip_norm, "X", "limit of the norm of all gradients; 0: none"),
 
@@ -207,7 +207,7 @@ std::vector<std::string> key_names() { return core::names_of(keys); }
 
 std::vector<std::string> words_of(const Key& key) {
   return std::visit(
-      [&key]<class T>(T Recipe::*) {
+      [&key]<class T, class Whole>(T Whole::*) {
         if constexpr (HasWords<T>) return core::names_of(word_table<T>);
         return key.names != nullptr ? key.names() : std::vector<std::string>{};
       },

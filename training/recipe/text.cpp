@@ -10,14 +10,14 @@ namespace {
 // Prints false, too, because a flag may have set it.
 bool is_printed(const Key& key, const Recipe& recipe) {
   if (find_misfit(key, recipe) != nullptr) return false;
-  const bool may_be_empty = std::holds_alternative<bool Recipe::*>(key.member) || key.rule != TextRule::not_empty;
+  const bool may_be_empty = key.is_boolean() || key.rule != TextRule::not_empty;
   return may_be_empty || is_set(key, recipe);
 }
 
 std::string default_of(const Key& key) {
   if (!key.default_text.empty()) return std::string{key.default_text};
   const std::string word = to_word(key, Recipe{});
-  if (!std::holds_alternative<bool Recipe::*>(key.member)) return word;
+  if (!key.is_boolean()) return word;
   return word == "true" ? "on" : "off";
 }
 

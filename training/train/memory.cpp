@@ -104,7 +104,7 @@ Planned plan(nn::Device& device, const Recipe& recipe, const nn::Network& networ
   return planned;
 }
 
-std::uint64_t n_states(const Recipe& recipe) { return optim::Optimizer{optimizer_spec(recipe), {}, 0}.state().size(); }
+std::uint64_t n_states(const Recipe& recipe) { return optim::Optimizer{recipe.optimizer, {}, 0}.state().size(); }
 
 /// Checks parameters and gradients, which the ranks of a node share.
 void check_shared_room(const MemoryNeed& need, std::uint64_t n_local, const std::string& host) {
