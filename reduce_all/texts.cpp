@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/instruction_sets.hpp"
 #include "core/table.hpp"
 #include "core/version.hpp"
 #include "reduce_all/participants.hpp"
@@ -81,11 +82,11 @@ reduce_scatter and all_gather.
 %limit is algbw as a share of the measured limit: copying, reading other cores' caches, or the links between GPUs. cores is
 the round trip of a cache line between ranks (110>560: the cores moved). `*` marks the fastest.
 On GPUs, `time p50` is the host's, from the call to the end of the wait; GPU p50 is the time between two events.
-Environment: ONEDNN_MAX_CPU_ISA=AVX2 or SSE41 leaves out newer vector instructions, in lockstep train too.
-Exit codes: 0 correct, 1 wrong element or slower than the baseline, 2 usage, 3 system or MPI, 4 hang, 128+n ended by signal n
+)"} + std::string{core::instruction_limit_help} +
+         R"(Exit codes: 0 correct, 1 wrong element or slower than the baseline, 2 usage, 3 system or MPI, 4 hang, 128+n ended by signal n
 (a launcher may return another code, such as 1: see "complete" in the JSON file).
 Faults to inject; N: at the Nth time, or `each` (the first unless given). A rank ...
-)"} + runtime::fault_help(runtime::FaultTaker::reduce_all);
+)" + runtime::fault_help(runtime::FaultTaker::reduce_all);
 }
 
 std::string version_text() {

@@ -20,6 +20,8 @@ namespace lockstep::runtime {
 enum class DeviceKind : std::uint8_t { automatic, host, cuda };
 inline constexpr std::array all_device_kinds{DeviceKind::automatic, DeviceKind::host, DeviceKind::cuda};
 [[nodiscard]] std::string_view name(DeviceKind kind) noexcept;
+/// The kind that is no host.
+inline constexpr DeviceKind accelerated = DeviceKind::cuda;
 
 struct DeviceRequest {
   DeviceKind kind = DeviceKind::automatic;

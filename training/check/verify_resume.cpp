@@ -90,7 +90,7 @@ void read_end(Version& version, const std::string& output) {
   const auto device =
       core::parse_json<nlohmann::json>(io::read_text(start), start, start_document).at("meta").at("device");
   const bool is_host = device.at("kind") == name(runtime::DeviceKind::host);
-  version.kind = is_host ? runtime::DeviceKind::host : runtime::DeviceKind::cuda;
+  version.kind = is_host ? runtime::DeviceKind::host : runtime::accelerated;
   version.device = is_host ? "the host" : device.value("name", "a GPU");
   std::istringstream log{io::read_text(log_path)};
   for (std::string line; std::getline(log, line);) {

@@ -8,6 +8,7 @@
 #include "core/log.hpp"
 #include "core/pending.hpp"
 #include "core/print.hpp"
+#include "runtime/gpu_choice.hpp"
 #include "runtime/interrupt.hpp"
 #include "runtime/launcher.hpp"
 #include "training/doctor/checks.hpp"
@@ -19,7 +20,6 @@ namespace lockstep::training::doctor {
 namespace {
 
 constexpr std::string_view usage = "lockstep doctor [flags]";
-constexpr std::array<std::string_view, 3> devices{"auto", "host", "cuda"};
 
 std::string help_text() {
   return R"(lockstep doctor [flags]: check, within a minute, what would stop a job or make it slow
@@ -94,7 +94,7 @@ void declare(core::Flags& flags, const std::shared_ptr<Request>& request) {
   flags.number("--n-checkpoints", request->n_checkpoints, std::uint64_t{1}, most_checkpoints);
   flags.text("--recipe", request->recipe_word);
   flags.value("--device", [request](const std::string& text) {
-    request->device = core::find_named(devices, text, "device", "--device");
+    request->device = name(core::find_named(runtime::all_device_kinds, text, "device", "--device"));
   });
   flags.toggle("--share-gpu", request->shares_gpu);
   flags.text("--json", request->json);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/flags.hpp"
+#include "nn/device.hpp"
 #include "training/recipe/value.hpp"
 #include "training/recipe/words.hpp"
 
@@ -24,7 +25,6 @@ constexpr Range length_above_zero{.most = 1e15, .excludes_least = true};
 constexpr double most_rows = 2147483648.0;
 constexpr double most_samples = 4294967295.0;  // of one step
 constexpr double most_parts = 65536;
-constexpr double most_threads = 512;  // the most that Kokkos supports
 
 constexpr std::string_view resnets = "resnet18 resnet34 resnet50 resnet101 resnet152";
 constexpr std::string_view classifiers = "mnist_cnn resnet18 resnet34 resnet50 resnet101 resnet152";
@@ -163,7 +163,7 @@ constexpr std::array keys{
     key(Section::machine, "lanes", &Recipe::lanes, "N", "parts of a batch, summed in a fixed tree",
         from_to(1, most_parts)),
     key(Section::machine, "threads", &Recipe::threads, "N", "threads of each rank for computing",
-        from_to(1, most_threads), by_default("its share of the cores")),
+        from_to(1, nn::most_threads), by_default("its share of the cores")),
 };
 
 bool has_word(std::string_view words, std::string_view word) {

@@ -149,7 +149,7 @@ void check_run(const RunOptions& options, const ResolvedRecipe& resolved) {
   if (options.device.shares_gpu && options.device.kind == runtime::DeviceKind::host)
     core::fail_usage({.what = "ranks share only GPUs, and this run is on the host",
                       .where = "--share-gpu, --device",
-                      .expected = "--device cuda, or auto",
+                      .expected = fmt::format("--device {}, or auto", name(runtime::accelerated)),
                       .fix = "leave out --share-gpu"});
   if (!options.evaluate_only) return;
   std::string flag;
