@@ -35,6 +35,8 @@ plant training/run/run.cpp 'if (recipe.loss == "mse") return;' 'compared as valu
 plant training/shard/verbs.cpp '#include "training/train/trainer.hpp"' 'known to its commands'
 plant src/parallel/slots.cpp '#include "nn/network.hpp"' 'only the trainer knows networks'
 plant training/train/learner.cpp 'nn::host::HostExecutor* host;' 'knows no backend'
+plant training/train/setup.cpp '// Summed by NCCL.' 'training names no backend'
+plant training/recipe/keys.cpp 'constexpr int most_onednn_threads = 512;' 'training names no backend'
 plant training/train/learner.cpp 'if (runtime::is_host_the_device()) return;' 'asks for the traits'
 plant training/train/learner.cpp 'const bool compat = true;' "tutorials' lines"
 plant src/core/units.cpp '#include <mpi.h>' '<mpi.h> belongs'
