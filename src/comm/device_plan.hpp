@@ -132,6 +132,12 @@ struct AllConnections {
 [[nodiscard]] AllConnections gather_connections(const runtime::Communicator& world, const runtime::Topology& topology,
                                                 const Connection& mine);
 
+/// The library of the devices, for messages.
+inline constexpr std::string_view device_library = "NCCL";
+
+/// What this program lacks to sum from device to device; empty if nothing.
+[[nodiscard]] std::string_view lacking_for_devices();
+
 /// The version of the GPU library in use: "2.28.9"; empty if the program is built without one.
 [[nodiscard]] std::string nccl_version();
 

@@ -32,6 +32,11 @@ struct InstructionSets {
 /// Says which variable limits the sets, and to what; "" if neither that one nor the older DNNL_MAX_CPU_ISA does.
 [[nodiscard]] std::string instruction_limit_warning();
 
+/// The line of a help about that variable.
+inline constexpr std::string_view instruction_limit_help =
+    "ONEDNN_MAX_CPU_ISA=AVX2 (or SSE41) in the environment disables newer vector instructions, as on an older "
+    "processor.\n";
+
 /// Fails, and lists the choices, if the limit is not one of oneDNN's names, because oneDNN would silently ignore it.
 void check_instruction_limit();
 

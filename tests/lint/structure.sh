@@ -97,6 +97,8 @@ forbid '#include "training/lint/' '^training/(lint|main|command)' 'training/lint
 forbid '#include "training/shard/' '^training/(shard|main|command)' 'training/shard is of its own command'
 forbid '#include "nn/host/' '^src/nn/host/' 'a backend is known to itself alone'
 forbid 'dynamic_cast|#include "nn/host/|\bhost::' '^(src|reduce_all)/' 'training knows no backend and casts to none'
+forbid '[Nn][Cc][Cc][Ll]|[Cc][Uu][Dd][Aa]|[Kk][Oo][Kk][Kk][Oo][Ss]|[Cc][Uu][Dd][Nn][Nn]|[Dd][Nn][Nn][Ll]|[Oo][Nn][Ee][Dd][Nn][Nn]' \
+  '^(src|reduce_all|training/doctor/)' 'training names no backend; only its doctor tells of what a machine has'
 forbid 'is_host_the_device|\bis_host\(\)|\bis_on_(device|gpus?|host)\b' '^(src|reduce_all|training/(doctor/|train/open_device\.cpp))' \
   'training asks for the traits of its device (runtime/device_traits.hpp), not for its kind'
 forbid 'compat' '^(src|reduce_all|training/(run|CMakeLists|recipe/words))' "the tutorials' lines belong in training/run"

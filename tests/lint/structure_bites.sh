@@ -45,6 +45,8 @@ plant src/nn/cuda/layout.cpp '#include "nn/host/program.hpp"' 'known to itself a
 plant src/nn/cuda/layout.cpp '#include <Kokkos_Core.hpp>' 'Kokkos belongs'
 plant training/train/learner.cpp 'dynamic_cast<nn::Executor*>(device);' 'casts to none'
 plant training/train/learner.cpp 'nn::host::HostExecutor* host;' 'knows no backend'
+plant training/train/setup.cpp '// Summed by NCCL.' 'training names no backend'
+plant training/recipe/keys.cpp 'constexpr int most_onednn_threads = 512;' 'training names no backend'
 plant training/train/learner.cpp 'if (runtime::is_host_the_device()) return;' 'asks for the traits'
 plant training/train/learner.cpp 'const bool compat = true;' "tutorials' lines"
 plant src/core/units.cpp '#include <mpi.h>' '<mpi.h> belongs'

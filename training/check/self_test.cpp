@@ -300,7 +300,7 @@ bool asks_for_self_test(const std::vector<std::string>& arguments) {
 
 Invocation parse_self_test(const std::vector<std::string>& arguments) {
   auto request = std::make_shared<runtime::DeviceRequest>();
-  request->kind = runtime::DeviceKind::cuda;  // otherwise the test would be pointless
+  request->kind = runtime::accelerated;  // otherwise the test would be pointless
   Invocation invocation;
   core::Flags flags{"lockstep train --self-test [MODEL ...] [flags]"};
   bool is_asked = false;

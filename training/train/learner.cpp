@@ -36,7 +36,7 @@ const nn::Embedding* find_sparse(const nn::Network& network, int parameter, cons
 /// Optimizers with rates of tensors leave out biases and normalization, as in the papers of LARS and LAMB (You et al.
 /// 2017, 2019). The others treat all alike, like PyTorch.
 bool decays(const nn::Parameter& parameter, const Recipe& recipe) {
-  return parameter.shape.size() > 1 || !optim::needs_norms(optimizer_spec(recipe).kind);
+  return parameter.shape.size() > 1 || !optim::needs_norms(recipe.optimizer.kind);
 }
 
 std::vector<parallel::Slot> slots_of(const nn::Network& network, const nn::Executor& executor, const Recipe& recipe) {
@@ -78,7 +78,7 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
   if (options.is_group_of_ranks && devices != nullptr) device_group_sum_.emplace(transport, *devices, n_together);
   executor_ = device.make_executor(network_, options);
   synchronizer_ = parallel::make_synchronizer(transport, devices, slots_of(network_, *executor_, recipe),
-                                              {.optimizer = optimizer_spec(recipe),
+                                              {.optimizer = recipe.optimizer,
                                                .is_deterministic = recipe.deterministic,
                                                .scales_loss = recipe.precision == nn::Precision::f16});
   const parallel::Arenas arenas = synchronizer_->arenas();

@@ -77,7 +77,7 @@ std::uint64_t less(std::uint64_t bytes, std::uint64_t others) { return bytes - s
 /// its square.
 constexpr std::uint64_t most_planned = 4096;
 
-/// Without timing, which takes memory; reuses code that oneDNN has compiled for it.
+/// Without timing, which takes memory; reuses code that was compiled for it.
 std::unique_ptr<nn::Executor> executor_for(nn::Device& device, const Recipe& recipe, const nn::Network& network,
                                            std::uint64_t n, int n_ranks) {
   nn::ExecutorOptions options = executor_options(recipe, n);
@@ -104,7 +104,7 @@ Planned plan(nn::Device& device, const Recipe& recipe, const nn::Network& networ
   return planned;
 }
 
-std::uint64_t n_states(const Recipe& recipe) { return optim::Optimizer{optimizer_spec(recipe), {}, 0}.state().size(); }
+std::uint64_t n_states(const Recipe& recipe) { return optim::Optimizer{recipe.optimizer, {}, 0}.state().size(); }
 
 /// Checks parameters and gradients, which the ranks of a node share.
 void check_shared_room(const MemoryNeed& need, std::uint64_t n_local, const std::string& host) {

@@ -37,8 +37,8 @@ struct MemoryNeed {
   }
 };
 
-/// Throws core::Error (usage) if this process's limit of address space is below what the libraries need: oneDNN 2.6
-/// ends the program if it gets none (seen below 240 MB, without libraries for GPUs).
+/// Throws core::Error (usage) if this process's limit of address space is below what the libraries need, which
+/// may end the program if they get none (seen below 240 MB, without libraries for GPUs).
 void require_address_space();
 
 /// `n` samples, or slightly fewer: whole groups of batch normalization, at least one.
