@@ -32,13 +32,13 @@ std::vector<optim::Segment> whole_tensors(std::span<const Slot> slots) {
 
 }  // namespace
 
-DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup* devices, std::vector<Slot> slots,
-                                       const SynchronizerOptions& options)
+DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup* devices,
+                                       const std::vector<Slot>& slots, const SynchronizerOptions& options)
     : world_{world},
       devices_{devices},
       only_enqueues_{devices == nullptr || devices->only_enqueues()},
       scales_loss_{options.scales_loss},
-      sharding_{std::move(slots), options.buckets, 1},
+      sharding_{slots, plan_buckets(slots, options.buckets), 1},
       parameters_{floats_on_device(sharding_.n_elements())},
       gradients_{sums_on_device(sharding_.n_elements(), devices)},
       numbers_{core::Bytes{sizeof(core::StepNumbers)}, Memory::device},

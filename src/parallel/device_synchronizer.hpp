@@ -18,7 +18,7 @@ namespace lockstep::parallel {
 class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
  public:
   /// Collective over `world`. `world` and `devices` must outlive it; `devices` is null for one rank.
-  DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup* devices, std::vector<Slot> slots,
+  DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup* devices, const std::vector<Slot>& slots,
                      const SynchronizerOptions& options);
 
   /// A copy of all parameters in the host's memory; before start() the values to send.

@@ -20,12 +20,13 @@ std::vector<optim::Segment> segments_in(std::span<const Slot> slots, const core:
 
 }  // namespace
 
-HostSynchronizer::HostSynchronizer(comm::Transport& world, std::vector<Slot> slots, const SynchronizerOptions& options)
+HostSynchronizer::HostSynchronizer(comm::Transport& world, const std::vector<Slot>& slots,
+                                   const SynchronizerOptions& options)
     : is_deterministic_{options.is_deterministic},
       needs_norms_{optim::Optimizer{options.optimizer, {}, 0}.needs_norms()},
       placement_{place(world.nodes(), options.is_deterministic)},
       node_index_{placement_.nodes[static_cast<std::size_t>(world.rank())]},
-      sharding_{std::move(slots), options.buckets, static_cast<std::size_t>(placement_.n_owners)},
+      sharding_{slots, plan_buckets(slots, options.buckets), static_cast<std::size_t>(placement_.n_owners)},
       node_{world.split(node_index_, world.rank())},
       between_{world.split(node_->rank(), node_index_)},
       flags_{*node_},

@@ -33,7 +33,7 @@ class HostSynchronizer final : public Synchronizer, public DirectSteps {
  public:
   /// Collective over `world`, which must outlive it. The ranks of a node of the transport share memory; on a machine
   /// with several NUMA domains, each domain may count as a node.
-  HostSynchronizer(comm::Transport& world, std::vector<Slot> slots, const SynchronizerOptions& options);
+  HostSynchronizer(comm::Transport& world, const std::vector<Slot>& slots, const SynchronizerOptions& options);
 
   /// The node's arena, which all its ranks read.
   [[nodiscard]] std::span<float> parameters() const noexcept { return parameters_.values(); }

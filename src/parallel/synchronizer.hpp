@@ -19,6 +19,7 @@
 #include "core/units.hpp"
 #include "optim/loss_scale.hpp"
 #include "optim/optimizer_spec.hpp"
+#include "parallel/bucket_plan.hpp"
 #include "parallel/replica_guard.hpp"
 #include "parallel/sharding.hpp"
 #include "parallel/slots.hpp"
@@ -161,7 +162,7 @@ class Synchronizer {
 /// Collective over `world`, which must outlive it. If the host is the device, ranks use shared memory and messages.
 /// Otherwise each rank has everything in its device's memory, and `devices`, which may be null for one rank, sums.
 [[nodiscard]] std::unique_ptr<Synchronizer> make_synchronizer(comm::Transport& world, comm::DeviceGroup* devices,
-                                                              std::vector<Slot> slots,
+                                                              const std::vector<Slot>& slots,
                                                               const SynchronizerOptions& options);
 
 }  // namespace lockstep::parallel
