@@ -83,10 +83,12 @@ void HostSynchronizer::start(const StartAt& at) {
   end_writing(is_guarded);
 }
 
-std::span<float> HostSynchronizer::values(std::size_t slot) { return sharding_.slots()[slot].slice.of(parameters()); }
+std::span<const float> HostSynchronizer::values(std::size_t slot) {
+  return sharding_.slots()[slot].slice.of(parameters());
+}
 
 void HostSynchronizer::visit(Access access, const std::function<void(const StoredPiece&)>& visitor) {
-  if (access == Access::save && node_index_ != 0) return;
+  if (access == Access::own && node_index_ != 0) return;
   for (Owned& owned : owned_) {
     for (const Piece& piece : pieces_in(sharding_.slots(), owned.slice)) {
       visitor({piece, "parameter", piece.slice.of(parameters())});

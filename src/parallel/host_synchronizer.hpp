@@ -57,9 +57,8 @@ class HostSynchronizer final : public Synchronizer, public DirectSteps {
   bool flip_bit(std::size_t slot) override;
 
   [[nodiscard]] const Sharding& sharding() const noexcept override { return sharding_; }
-  [[nodiscard]] std::span<float> values(std::size_t slot) override;
-  /// Visits the pieces that this rank owns. Each element has one owner per node; every node has all elements, and the
-  /// first one saves.
+  [[nodiscard]] std::span<const float> values(std::size_t slot) override;
+  /// Each element has one owner per node, which keeps it; that of the first node owns it among all ranks.
   void visit(Access access, const std::function<void(const StoredPiece&)>& visitor) override;
   [[nodiscard]] std::optional<optim::LossScale> scale_to_save() override;
 

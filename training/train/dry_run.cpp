@@ -59,10 +59,10 @@ void save_once(const Learner& learner) {
 }
 
 /// Pages of shared arenas count once a process has touched them. An owner reads its slice of all gradients. All ranks
-/// except the first, which initialized them, still have to read the parameters.
-std::uint64_t untouched_bytes(std::uint64_t arena_bytes, std::uint64_t n_local, bool has_made_parameters) {
+/// except the first, which has saved them, still have to read the parameters of others.
+std::uint64_t untouched_bytes(std::uint64_t arena_bytes, std::uint64_t n_local, bool has_read_parameters) {
   const std::uint64_t of_others = arena_bytes / n_local * (n_local - 1);
-  return of_others + (has_made_parameters ? 0 : of_others);
+  return of_others + (has_read_parameters ? 0 : of_others);
 }
 
 /// Returns the bytes that all nodes send, slice by slice in the order of sums. If rows of a table travel, every node
