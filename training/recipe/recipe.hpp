@@ -14,6 +14,7 @@
 #include "data/load/sampler.hpp"
 #include "nn/executor.hpp"
 #include "optim/schedule.hpp"
+#include "parallel/strategy.hpp"
 #include "runtime/device_traits.hpp"
 #include "training/recipe/setting.hpp"
 
@@ -30,8 +31,7 @@ struct Length {
   bool operator==(const Length&) const = default;
 };
 
-/// How ranks divide the work.
-enum class Strategy { ddp };
+using parallel::Strategy;
 
 /// The part of a step that is recorded and replayed on a GPU.
 enum class Graph { step, compute, off };

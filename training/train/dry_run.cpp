@@ -97,6 +97,7 @@ DryRun plan_of(const runtime::Communicator& world, const runtime::Topology& topo
                const nn::Network& network, const Batches& batches, const Goal& goal) {
   return {.model = recipe.model,
           .precision = std::string{word_of(recipe.precision)},
+          .strategy = recipe.strategy,
           .n_ranks = static_cast<std::uint64_t>(world.n_ranks()),
           .n_nodes = static_cast<std::uint64_t>(topology.n_nodes),
           .n_parameters = network.n_parameter_elements(),
@@ -205,6 +206,7 @@ std::string dry_run_text(const DryRun& plan) {
       "model       {}, {}\n"
       "{}"
       "parameters  {} ({} in float32, as much for gradients)\n"
+      "strategy    {}: {}\n"
       "work        {} million multiply-adds per sample, forward\n"
       "steps       {} per epoch, {} in all, each with at most {} samples per rank; {} samples in all\n"
       "memory      {}\n"
@@ -212,7 +214,8 @@ std::string dry_run_text(const DryRun& plan) {
       "reading     {} per epoch, all ranks together\n",
       plan.n_ranks, plan.n_ranks == 1 ? "" : "s", plan.n_nodes, plan.n_nodes == 1 ? "" : "s", plan.model,
       plan.precision, plan.device.empty() ? "" : fmt::format("device      {}\n", plan.device), plan.n_parameters,
-      core::format_decimal({plan.n_parameters * sizeof(float)}),
+      core::format_decimal({plan.n_parameters * sizeof(float)}), name(plan.strategy),
+      parallel::what_is_kept(plan.strategy, plan.of_gpu.has_value()),
       core::format_number(1e-6 * static_cast<double>(plan.n_multiply_adds), 4), plan.n_epoch_steps, plan.n_steps,
       plan.most_samples_of_rank, plan.n_samples, memory_text(plan), traffic_text(plan),
       core::format_decimal({plan.read_bytes}));
