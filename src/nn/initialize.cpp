@@ -34,17 +34,26 @@ Numbers normal(const Words& words) noexcept {
   return numbers;
 }
 
-/// Element i is `scale` times number i % 4 of block i / 4 of the stream for `seed` and `stream`.
+/// Where the numbers of a parameter come from, and the first of its elements that are asked for.
+struct Source {
+  std::uint64_t seed = 0;
+  std::uint64_t stream = 0;
+  std::size_t first = 0;
+};
+
+/// Element i of a parameter is `scale` times number i % 4 of block i / 4 of its stream.
 template <class Draw>
-void fill(std::uint64_t seed, std::uint64_t stream, float scale, std::span<float> values, Draw draw) {
+void fill(const Source& from, float scale, std::span<float> values, Draw draw) {
   const auto low = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
   const auto high = [](std::uint64_t value) { return static_cast<std::uint32_t>(value >> 32); };
-  for (std::size_t begin = 0; begin < values.size(); begin += 4) {
-    const std::uint64_t block = begin / 4;
-    const Numbers numbers =
-        draw(core::philox({low(seed), high(seed)}, {low(block), high(block), low(stream), high(stream)}));
-    const std::span<float> part = values.subspan(begin, std::min<std::size_t>(4, values.size() - begin));
-    for (std::size_t i = 0; i < part.size(); ++i) part[i] = scale * numbers[i];
+  for (std::size_t begin = 0; begin < values.size();) {
+    const std::uint64_t block = (from.first + begin) / 4;
+    const std::size_t skipped = (from.first + begin) % 4;
+    const Numbers numbers = draw(core::philox({low(from.seed), high(from.seed)},
+                                              {low(block), high(block), low(from.stream), high(from.stream)}));
+    const std::span<float> part = values.subspan(begin, std::min(4 - skipped, values.size() - begin));
+    for (std::size_t i = 0; i < part.size(); ++i) part[i] = scale * numbers[skipped + i];
+    begin += part.size();
   }
 }
 
@@ -52,16 +61,19 @@ void fill(std::uint64_t seed, std::uint64_t stream, float scale, std::span<float
 
 void initialize(const Parameter& parameter, std::uint64_t seed, std::span<float> logical) {
   core::require(logical.size() == n_elements(parameter.shape), "a parameter is initialized as a whole");
-  const std::uint64_t stream = core::fnv1a(parameter.name);
+  initialize_part(parameter, seed, 0, logical);
+}
+
+void initialize_part(const Parameter& parameter, std::uint64_t seed, std::size_t first, std::span<float> part) {
+  core::require(first + part.size() <= n_elements(parameter.shape), "a part lies within its parameter");
+  const Source from{seed, core::fnv1a(parameter.name), first};
   const double fan = static_cast<double>(parameter.fan);
   switch (parameter.init) {
-    case Init::zeros: std::fill(logical.begin(), logical.end(), 0.0f); return;
-    case Init::ones: std::fill(logical.begin(), logical.end(), 1.0f); return;
-    case Init::uniform_fan_in: fill(seed, stream, static_cast<float>(1 / std::sqrt(fan)), logical, uniform); return;
-    case Init::kaiming_normal_fan_out:
-      fill(seed, stream, static_cast<float>(std::sqrt(2 / fan)), logical, normal);
-      return;
-    case Init::normal: fill(seed, stream, 1.0f, logical, normal); return;
+    case Init::zeros: std::fill(part.begin(), part.end(), 0.0f); return;
+    case Init::ones: std::fill(part.begin(), part.end(), 1.0f); return;
+    case Init::uniform_fan_in: fill(from, static_cast<float>(1 / std::sqrt(fan)), part, uniform); return;
+    case Init::kaiming_normal_fan_out: fill(from, static_cast<float>(std::sqrt(2 / fan)), part, normal); return;
+    case Init::normal: fill(from, 1.0f, part, normal); return;
   }
 }
 

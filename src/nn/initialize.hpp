@@ -3,6 +3,7 @@
 // Used by the trainer and by tests of backends.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -12,5 +13,7 @@ namespace lockstep::nn {
 
 /// `logical`: all elements of the parameter, in PyTorch's order.
 void initialize(const Parameter& parameter, std::uint64_t seed, std::span<float> logical);
+/// `part`: its elements from number `first` on.
+void initialize_part(const Parameter& parameter, std::uint64_t seed, std::size_t first, std::span<float> part);
 
 }  // namespace lockstep::nn

@@ -24,6 +24,9 @@ Buffer sums_on_device(std::size_t n, const comm::DeviceGroup* devices) {
   return registers ? comm::allocate_to_register(core::Bytes{n * sizeof(float)}) : floats_on_device(n);
 }
 
+/// Returns the pieces of whole slots.
+std::vector<Piece> whole_pieces(std::span<const Slot> slots) { return pieces_in(slots, {0, arena_elements(slots)}); }
+
 std::vector<optim::Segment> whole_tensors(std::span<const Slot> slots) {
   std::vector<optim::Segment> segments;
   for (const Slot& slot : slots) segments.push_back({slot.slice, slot.decays});
@@ -32,19 +35,19 @@ std::vector<optim::Segment> whole_tensors(std::span<const Slot> slots) {
 
 }  // namespace
 
-DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup* devices, std::vector<Slot> slots,
-                                       const SynchronizerOptions& options)
+DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup* devices,
+                                       const std::vector<Slot>& slots, const SynchronizerOptions& options)
     : world_{world},
       devices_{devices},
       only_enqueues_{devices == nullptr || devices->only_enqueues()},
       scales_loss_{options.scales_loss},
-      sharding_{std::move(slots), options.buckets, 1},
+      sharding_{slots, plan_buckets(slots, options.buckets), static_cast<std::size_t>(world.n_ranks())},
       parameters_{floats_on_device(sharding_.n_elements())},
       gradients_{sums_on_device(sharding_.n_elements(), devices)},
       numbers_{core::Bytes{sizeof(core::StepNumbers)}, Memory::device},
       optimizer_{
           options.optimizer, whole_tensors(sharding_.slots()), sharding_.n_elements(), {.is_dynamic = scales_loss_}},
-      guard_{sharding_.slots(), sharding_.pieces_of(0), world, world,
+      guard_{sharding_.slots(), whole_pieces(sharding_.slots()), world, world,
              world.n_ranks() > 1 ? options.guard_interval : 0} {
   core::require(devices != nullptr || world.n_ranks() == 1, "several ranks have a device group for their sums");
   for (Progress& progress : progress_) progress.here = Buffer{core::Bytes{sizeof(StepState)}, Memory::pinned};
@@ -94,7 +97,7 @@ std::span<float> DeviceSynchronizer::parameters() {
 }
 
 // One slot at a time, so that a reader of all slots needs little of the host's memory.
-std::span<float> DeviceSynchronizer::values(std::size_t slot) {
+std::span<const float> DeviceSynchronizer::values(std::size_t slot) {
   const core::Slice& slice = sharding_.slots()[slot].slice;
   if (stream_ == nullptr || !here_.empty()) return slice.of(parameters());
   wait_for_steps();
@@ -103,13 +106,41 @@ std::span<float> DeviceSynchronizer::values(std::size_t slot) {
   return slot_here_;
 }
 
+void DeviceSynchronizer::fetch_own(std::size_t n_arrays) {
+  wait_for_steps();
+  const std::span<const core::Slice> slices = sharding_.slices_of(owner());
+  std::size_t n_own = 0;
+  for (const core::Slice& slice : slices) n_own += slice.count;
+  while (own_here_.size() < n_arrays) {
+    const std::size_t i = own_here_.size();
+    std::span<float> rest{own_here_.emplace_back(n_own)};
+    for (const core::Slice& slice : slices) {
+      staging_.fetch(runtime::as_bytes(array(i).subspan(slice.offset, slice.count)),
+                     std::as_writable_bytes(rest.first(slice.count)));
+      rest = rest.subspan(slice.count);
+    }
+  }
+}
+
 void DeviceSynchronizer::visit(Access access, const std::function<void(const StoredPiece&)>& visitor) {
-  if (access == Access::save && world_.rank() != 0) return;
-  fetch(1 + optimizer_.state().size());
-  for (const Piece& piece : sharding_.pieces_of(0))
-    for (std::size_t array = 0; array < here_.size(); ++array)
-      visitor({piece, array == 0 ? "parameter" : optimizer_.state()[array - 1].name,
-               piece.slice.of(std::span{here_[array]})});
+  const std::size_t n_arrays = 1 + optimizer_.state().size();
+  const core::Slice whole{0, sharding_.n_elements()};
+  const bool is_own = access == Access::own;
+  own_here_.clear();
+  if (is_own)
+    fetch_own(n_arrays);
+  else
+    fetch(n_arrays);
+  std::size_t begin = 0;  // of a slice in the arrays
+  for (const core::Slice& slice : is_own ? sharding_.slices_of(owner()) : std::span{&whole, 1}) {
+    for (const Piece& piece : pieces_in(sharding_.slots(), slice)) {
+      const core::Slice here{begin + piece.slice.offset - slice.offset, piece.slice.count};
+      for (std::size_t i = 0; i < n_arrays; ++i)
+        visitor({piece, i == 0 ? "parameter" : optimizer_.state()[i - 1].name,
+                 here.of(std::span{is_own ? own_here_[i] : here_[i]})});
+    }
+    begin += slice.count;
+  }
 }
 
 void DeviceSynchronizer::keep_statistics(DeviceSpan<float> statistics, DeviceSpan<float> kept) {
@@ -117,11 +148,31 @@ void DeviceSynchronizer::keep_statistics(DeviceSpan<float> statistics, DeviceSpa
   kept_statistics_ = kept;
 }
 
-// All ranks but the first add zeros to the bits, not to the values, so every value arrives unchanged.
+/// Takes over what was visited as this rank's own.
+void DeviceSynchronizer::take_own() {
+  if (own_here_.empty()) return;
+  auto from = own_here_[0].begin();
+  for (const core::Slice& slice : sharding_.slices_of(owner())) {
+    const auto end = from + static_cast<std::ptrdiff_t>(slice.count);
+    std::copy(from, end, slice.of(std::span{here_[0]}).begin());
+    from = end;
+  }
+  own_here_.clear();
+}
+
+// All ranks but the owner add zeros to the bits, not to the values, so every value arrives unchanged.
 void DeviceSynchronizer::publish_parameters() {
   if (world_.n_ranks() == 1 || here_[0].empty()) return;
+  std::size_t end = 0;  // of the slice before
+  const auto zero_until = [&](std::size_t begin) {
+    std::ranges::fill(std::span{here_[0]}.subspan(end, begin - end), 0.0F);
+  };
+  for (const core::Slice& slice : sharding_.slices_of(owner())) {
+    zero_until(slice.offset);
+    end = slice.end();
+  }
+  zero_until(here_[0].size());
   const auto values = std::as_writable_bytes(std::span{here_[0]});
-  if (world_.rank() != 0) std::ranges::fill(values, std::byte{0});
   const auto plan = comm::make_plan(world_, {.dtype = core::DType::uint32, .n_elements = here_[0].size()});
   plan->bind(values, values);
   plan->run();
@@ -131,6 +182,7 @@ void DeviceSynchronizer::start(const StartAt& at) {
   n_steps_ = at.n_steps;
   scale_ = at.scale;
   fetch(1);
+  take_own();
   publish_parameters();
   wait_for_steps();
   for (std::size_t i = 0; i < here_.size(); ++i)
@@ -196,6 +248,7 @@ void DeviceSynchronizer::end_step(runtime::Stream& stream) {
   stream.copy(of_step.here.bytes(), runtime::as_bytes(optimizer_.progress()));
   of_step.copied = stream.mark();
   here_.clear();
+  own_here_.clear();
   if (guard_.count_step(n_steps_)) record_replica();
 }
 
@@ -224,6 +277,7 @@ bool DeviceSynchronizer::flip_bit(std::size_t slot) {
   parallel::flip_bit(value);
   staging_.send(std::as_bytes(std::span{&value, 1}), runtime::as_writable_bytes(parameters_in({slice.offset, 1})));
   here_.clear();
+  own_here_.clear();
   return true;
 }
 

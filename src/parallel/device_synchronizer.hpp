@@ -18,10 +18,10 @@ namespace lockstep::parallel {
 class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
  public:
   /// Collective over `world`. `world` and `devices` must outlive it; `devices` is null for one rank.
-  DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup* devices, std::vector<Slot> slots,
+  DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup* devices, const std::vector<Slot>& slots,
                      const SynchronizerOptions& options);
 
-  /// A copy of all parameters in the host's memory; before start() the values to send.
+  /// A copy of all parameters in the host's memory; before start() the values to send, of which each rank's own count.
   [[nodiscard]] std::span<float> parameters();
   [[nodiscard]] Arenas arenas() const noexcept override {
     return {parameters_.on_device<float>(), gradients_.on_device<float>()};
@@ -46,8 +46,8 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
   bool flip_bit(std::size_t slot) override;
 
   [[nodiscard]] const Sharding& sharding() const noexcept override { return sharding_; }
-  [[nodiscard]] std::span<float> values(std::size_t slot) override;
-  /// Visits everything: the first rank saves it, and every rank loads it.
+  [[nodiscard]] std::span<const float> values(std::size_t slot) override;
+  /// Each rank keeps everything, and owns a part.
   void visit(Access access, const std::function<void(const StoredPiece&)>& visitor) override;
   [[nodiscard]] std::optional<optim::LossScale> scale_to_save() override;
 
@@ -55,10 +55,13 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
   [[nodiscard]] core::Seconds waited() const noexcept override { return {waited_}; }
 
  private:
+  [[nodiscard]] std::size_t owner() const noexcept { return static_cast<std::size_t>(world_.rank()); }
   void wait_for_steps();
   void fetch(std::size_t n_arrays);
   [[nodiscard]] runtime::DeviceSpan<float> array(std::size_t i) const noexcept;
   [[nodiscard]] runtime::DeviceSpan<float> parameters_in(const core::Slice& slice) const noexcept;
+  void fetch_own(std::size_t n_arrays);
+  void take_own();
   void publish_parameters();
   void sum_rest(runtime::Stream& stream);
   void record_replica();
@@ -83,7 +86,8 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
   /// Parameters, then states, as far as they were requested since the last step. After start() a copy of the
   /// device's values; before it, the values to send there.
   std::vector<std::vector<float>> here_{};
-  std::vector<float> slot_here_{};  ///< of values()
+  std::vector<std::vector<float>> own_here_{};  ///< the same of this rank's slices, one after another
+  std::vector<float> slot_here_{};              ///< of values()
   ReplicaGuard guard_;
   runtime::DeviceSpan<float> statistics_{}, kept_statistics_{};
   runtime::Stream* stream_ = nullptr;        ///< of the last step

@@ -20,12 +20,13 @@ std::vector<optim::Segment> segments_in(std::span<const Slot> slots, const core:
 
 }  // namespace
 
-HostSynchronizer::HostSynchronizer(comm::Transport& world, std::vector<Slot> slots, const SynchronizerOptions& options)
+HostSynchronizer::HostSynchronizer(comm::Transport& world, const std::vector<Slot>& slots,
+                                   const SynchronizerOptions& options)
     : is_deterministic_{options.is_deterministic},
       needs_norms_{optim::Optimizer{options.optimizer, {}, 0}.needs_norms()},
       placement_{place(world.nodes(), options.is_deterministic)},
       node_index_{placement_.nodes[static_cast<std::size_t>(world.rank())]},
-      sharding_{std::move(slots), options.buckets, static_cast<std::size_t>(placement_.n_owners)},
+      sharding_{slots, plan_buckets(slots, options.buckets), static_cast<std::size_t>(placement_.n_owners)},
       node_{world.split(node_index_, world.rank())},
       between_{world.split(node_->rank(), node_index_)},
       flags_{*node_},
@@ -82,10 +83,12 @@ void HostSynchronizer::start(const StartAt& at) {
   end_writing(is_guarded);
 }
 
-std::span<float> HostSynchronizer::values(std::size_t slot) { return sharding_.slots()[slot].slice.of(parameters()); }
+std::span<const float> HostSynchronizer::values(std::size_t slot) {
+  return sharding_.slots()[slot].slice.of(parameters());
+}
 
 void HostSynchronizer::visit(Access access, const std::function<void(const StoredPiece&)>& visitor) {
-  if (access == Access::save && node_index_ != 0) return;
+  if (access == Access::own && node_index_ != 0) return;
   for (Owned& owned : owned_) {
     for (const Piece& piece : pieces_in(sharding_.slots(), owned.slice)) {
       visitor({piece, "parameter", piece.slice.of(parameters())});

@@ -33,7 +33,7 @@ class HostSynchronizer final : public Synchronizer, public DirectSteps {
  public:
   /// Collective over `world`, which must outlive it. The ranks of a node of the transport share memory; on a machine
   /// with several NUMA domains, each domain may count as a node.
-  HostSynchronizer(comm::Transport& world, std::vector<Slot> slots, const SynchronizerOptions& options);
+  HostSynchronizer(comm::Transport& world, const std::vector<Slot>& slots, const SynchronizerOptions& options);
 
   /// The node's arena, which all its ranks read.
   [[nodiscard]] std::span<float> parameters() const noexcept { return parameters_.values(); }
@@ -57,9 +57,8 @@ class HostSynchronizer final : public Synchronizer, public DirectSteps {
   bool flip_bit(std::size_t slot) override;
 
   [[nodiscard]] const Sharding& sharding() const noexcept override { return sharding_; }
-  [[nodiscard]] std::span<float> values(std::size_t slot) override;
-  /// Visits the pieces that this rank owns. Each element has one owner per node; every node has all elements, and the
-  /// first one saves.
+  [[nodiscard]] std::span<const float> values(std::size_t slot) override;
+  /// Each element has one owner per node, which keeps it; that of the first node owns it among all ranks.
   void visit(Access access, const std::function<void(const StoredPiece&)>& visitor) override;
   [[nodiscard]] std::optional<optim::LossScale> scale_to_save() override;
 

@@ -4,33 +4,37 @@
 #include <numeric>
 #include <utility>
 
+#include "comm/collective.hpp"
+
 namespace lockstep::parallel {
 namespace {
 
-/// Returns the boundary of a unit or tensor that is nearest to `at` in the arena.
-std::size_t nearest_boundary(std::span<const Slot> slots, std::size_t at) noexcept {
+/// Returns the place nearest to `at` in the arena where a tensor begins or may be cut, or one in the gap behind it.
+std::size_t nearest_cut(std::span<const Slot> slots, std::size_t at) noexcept {
   const auto after = std::ranges::upper_bound(slots, at, {}, [](const Slot& slot) { return slot.slice.offset; });
   if (after == slots.begin()) return at;
   const Slot& slot = *std::prev(after);
-  const std::size_t unit = unit_of(slot);
-  const std::size_t boundary = slot.slice.offset + (at - slot.slice.offset + unit / 2) / unit * unit;
-  if (boundary < slot.slice.end()) return boundary;
-  return after == slots.end() ? slot.slice.end() : after->slice.offset;
+  const std::size_t length = cut_length(slot);
+  const std::size_t cut = slot.slice.offset + (at - slot.slice.offset + length / 2) / length * length;
+  return after == slots.end() ? cut : std::min(cut, after->slice.offset);
 }
 
 }  // namespace
 
-std::size_t unit_of(const Slot& slot) noexcept {
-  const std::size_t aligned = std::lcm(slot.block, unit_alignment);
-  return (least_unit + aligned - 1) / aligned * aligned;
+std::size_t cut_length(const Slot& slot) noexcept {
+  const std::size_t aligned = std::lcm(slot.block, alignment);
+  return (block_elements + aligned - 1) / aligned * aligned;
 }
 
-Sharding::Sharding(std::vector<Slot> slots, const BucketOptions& options, std::size_t n_owners)
-    : slots_{std::move(slots)}, buckets_{plan_buckets(slots_, options)}, slices_(n_owners) {
+Sharding::Sharding(std::vector<Slot> slots, std::vector<core::Slice> buckets, std::size_t n_owners)
+    : slots_{std::move(slots)}, buckets_{std::move(buckets)}, slices_(n_owners) {
+  require_ordered(slots_);
   for (const core::Slice& bucket : buckets_) {
+    const comm::Call call{.collective = comm::Collective::reduce_scatter, .n_elements = bucket.count};
     std::size_t begin = bucket.offset;
     for (std::size_t owner = 0; owner < n_owners; ++owner) {
-      const std::size_t nearest = nearest_boundary(slots_, core::partition(bucket, n_owners, owner).end());
+      const core::Slice part = call.part(static_cast<int>(owner), static_cast<int>(n_owners));
+      const std::size_t nearest = nearest_cut(slots_, bucket.offset + part.end());
       const std::size_t end = owner + 1 < n_owners ? std::clamp(nearest, begin, bucket.end()) : bucket.end();
       slices_[owner].push_back({begin, end - begin});
       begin = end;
@@ -58,12 +62,12 @@ std::vector<Piece> Sharding::pieces_of(std::size_t owner) const {
 std::vector<Piece> blocks_in(std::span<const Slot> slots, const core::Slice& slice) {
   std::vector<Piece> blocks;
   for (const auto& [slot, whole] : pieces_in(slots, slice)) {
-    const std::size_t unit = unit_of(slots[slot]);
-    for (std::size_t at = whole.offset; at < whole.end(); at += unit) {
-      const std::size_t n = std::min(unit, whole.end() - at);
-      const std::size_t n_blocks = std::max<std::size_t>(1, n / least_unit);
+    const std::size_t length = cut_length(slots[slot]);
+    for (std::size_t at = whole.offset; at < whole.end(); at += length) {
+      const std::size_t n = std::min(length, whole.end() - at);
+      const std::size_t n_blocks = std::max<std::size_t>(1, n / block_elements);
       for (std::size_t i = 0; i < n_blocks; ++i) {
-        const core::Slice block = core::partition(n, n_blocks, i, unit_alignment);
+        const core::Slice block = core::partition(n, n_blocks, i, alignment);
         blocks.push_back({slot, {.offset = at + block.offset, .count = block.count}});
       }
     }

@@ -1,7 +1,8 @@
 // How the arenas are divided: into buckets, and each bucket into one slice per owner.
-// Invariant: a pure value of slots, bucket sizes and the number of owners. A slice consists of whole units of its
-// tensors, blocks of output channels, so it is also a slice of the logical tensors. Sums over blocks do not depend on
-// the owners.
+// Invariant: a pure value of slots, buckets and the number of owners. Slices are those of comm::Call::part(), but cut
+// at the nearest place where each is also a slice of the logical tensors: between blocks of output channels. In
+// units of plan_units() no cut moves, unless a tensor's blocks do not divide block_elements. Sums over blocks do not
+// depend on the owners.
 // Used by the synchronizer, its callers and the dry run.
 #pragma once
 
@@ -10,20 +11,18 @@
 #include <vector>
 
 #include "core/slice.hpp"
-#include "parallel/bucket_plan.hpp"
 #include "parallel/slots.hpp"
 
 namespace lockstep::parallel {
 
-/// Slices begin on a cache line, and units have about this many elements (4 KiB) if channels are smaller.
-inline constexpr std::size_t unit_alignment = 16, least_unit = 1024;
-
-/// Returns the unit at whose multiples a slot is cut: whole blocks.
-[[nodiscard]] std::size_t unit_of(const Slot& slot) noexcept;
+/// Returns the length at whose multiples a slot may be cut: whole blocks of channels, and about block_elements if they
+/// are smaller.
+[[nodiscard]] std::size_t cut_length(const Slot& slot) noexcept;
 
 class Sharding {
  public:
-  Sharding(std::vector<Slot> slots, const BucketOptions& options, std::size_t n_owners);
+  /// `buckets` are ascending and together the whole arena; each begins with a slot.
+  Sharding(std::vector<Slot> slots, std::vector<core::Slice> buckets, std::size_t n_owners);
 
   [[nodiscard]] std::span<const Slot> slots() const noexcept { return slots_; }
   /// The number of elements of an arena.
@@ -46,8 +45,8 @@ class Sharding {
   std::vector<std::vector<core::Slice>> slices_;  ///< by owner
 };
 
-/// Returns the tensors in `slice`, cut into blocks of about least_unit elements: the same blocks for any slices of a
-/// bucket. Sums that must not depend on the owners, such as the norm for clipping, are taken over blocks first.
+/// Returns the tensors in `slice`, cut into blocks of about block_elements: the same blocks for any slices of a bucket.
+/// Sums that must not depend on the owners, such as the norm for clipping, are taken over blocks first.
 [[nodiscard]] std::vector<Piece> blocks_in(std::span<const Slot> slots, const core::Slice& slice);
 
 }  // namespace lockstep::parallel

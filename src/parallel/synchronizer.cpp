@@ -6,9 +6,9 @@
 namespace lockstep::parallel {
 
 std::unique_ptr<Synchronizer> make_synchronizer(comm::Transport& world, comm::DeviceGroup* devices,
-                                                std::vector<Slot> slots, const SynchronizerOptions& options) {
-  if (runtime::is_host_the_device()) return std::make_unique<HostSynchronizer>(world, std::move(slots), options);
-  return std::make_unique<DeviceSynchronizer>(world, devices, std::move(slots), options);
+                                                const std::vector<Slot>& slots, const SynchronizerOptions& options) {
+  if (runtime::is_host_the_device()) return std::make_unique<HostSynchronizer>(world, slots, options);
+  return std::make_unique<DeviceSynchronizer>(world, devices, slots, options);
 }
 
 }  // namespace lockstep::parallel

@@ -19,6 +19,7 @@
 #include "core/units.hpp"
 #include "optim/loss_scale.hpp"
 #include "optim/optimizer_spec.hpp"
+#include "parallel/bucket_plan.hpp"
 #include "parallel/replica_guard.hpp"
 #include "parallel/sharding.hpp"
 #include "parallel/slots.hpp"
@@ -46,8 +47,9 @@ struct SynchronizerOptions {
   bool scales_loss = false;
 };
 
-/// What a rank visits: its part of what all ranks save once, or all that it must load.
-enum class Access : std::uint8_t { save, load };
+/// What a rank visits: what it alone owns, so that all ranks together visit each element once, or all that it keeps.
+/// Saving and initializing need the former, loading the latter.
+enum class Access : std::uint8_t { own, kept };
 
 /// One of the last two steps that were enqueued.
 enum class StepBack : std::uint8_t { last, before_last };
@@ -113,8 +115,8 @@ class Synchronizer {
   [[nodiscard]] virtual DirectSteps* direct() noexcept { return nullptr; }
   [[nodiscard]] virtual EnqueuedSteps* enqueued() noexcept { return nullptr; }
 
-  /// Collective: gives rank 0's parameters to all nodes. Call it before the first step and after every load. The values
-  /// that visit() wrote belong to `at`.
+  /// Collective: gives the parameters that ranks own to all that keep them. Call it before the first step and after
+  /// every load. The values that visit() wrote belong to `at`.
   virtual void start(const StartAt& at) = 0;
 
   /// Local, optional, for ascending slots: this rank's gradients of `slot` and all earlier slots are complete when
@@ -140,13 +142,12 @@ class Synchronizer {
   /// guard; returns false if there is no such part. On a device each rank has the whole slot.
   virtual bool flip_bit(std::size_t slot) = 0;
 
-  /// Slots, and their division among the owners of a node.
+  /// Slots, and their division among owners: the ranks of a node, or all ranks of devices.
   [[nodiscard]] virtual const Sharding& sharding() const noexcept = 0;
-  /// The parameters of one slot in the host's memory, valid until the next call: readable between step() calls; rank 0
-  /// may write them before the first start().
-  [[nodiscard]] virtual std::span<float> values(std::size_t slot) = 0;
-  /// Local: calls `visitor` for parameters and the states of optimizers. Readable between step() calls; writable before
-  /// start().
+  /// The parameters of one slot in the host's memory, valid until the next call, between step() calls.
+  [[nodiscard]] virtual std::span<const float> values(std::size_t slot) = 0;
+  /// Local: calls `visitor` for parameters and states of optimizers, with values that are valid until the next call or
+  /// step(). Readable between step() calls; writable before start(), but of what is visited as own only the parameters.
   virtual void visit(Access access, const std::function<void(const StoredPiece&)>& visitor) = 0;
   /// Local: returns the state of the loss scale from which a run with these parameters resumes, if its loss is or was
   /// scaled. Waits for the last step.
@@ -161,7 +162,7 @@ class Synchronizer {
 /// Collective over `world`, which must outlive it. If the host is the device, ranks use shared memory and messages.
 /// Otherwise each rank has everything in its device's memory, and `devices`, which may be null for one rank, sums.
 [[nodiscard]] std::unique_ptr<Synchronizer> make_synchronizer(comm::Transport& world, comm::DeviceGroup* devices,
-                                                              std::vector<Slot> slots,
+                                                              const std::vector<Slot>& slots,
                                                               const SynchronizerOptions& options);
 
 }  // namespace lockstep::parallel

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "comm/transport.hpp"
@@ -62,6 +64,17 @@ struct Samples {
   }
 };
 
+/// The digest of the parameters before the first step.
+std::string initial_digest(const runtime::Communicator& world, const Recipe& recipe) {
+  const auto transport = comm::make_transport(world, {.oversubscribed = true});
+  metrics::PhaseTimers timers;
+  Learner learner{world, *transport, nullptr, *device, recipe, network_of(recipe), n_samples, timers};
+  learner.initialize("");
+  std::string digest = learner.digest();
+  world.barrier();  // no rank frees what others still read
+  return digest;
+}
+
 /// The parameters after a step so long that they are almost only its gradient.
 std::vector<float> after_long_step(const runtime::Communicator& world, const Recipe& recipe) {
   const auto transport = comm::make_transport(world, {.oversubscribed = true});
@@ -101,6 +114,22 @@ double difference_in_ulp(const Recipe& recipe, const std::vector<float>& found, 
     most = std::max(most, static_cast<double>(difference / ulp));
   }
   return most;
+}
+
+// Each rank initializes what it owns.
+RANKS_TEST(Learner, InitialValuesAreThoseOfOneRank) {
+  const auto own_alone = support::world().split(support::world().rank(), 0);
+  std::set<std::string> digests;
+  for (const char* const model : {"mnist_cnn", "movielens", "resnet18"}) {
+    Recipe recipe = recipe_of(model);
+    for (const std::uint64_t seed : {1, 2}) {
+      recipe.seed = seed;
+      const std::string expected = initial_digest(*own_alone, recipe);
+      EXPECT_EQ(initial_digest(support::world(), recipe), expected) << model;
+      digests.insert(expected);
+    }
+  }
+  EXPECT_EQ(digests.size(), 6u);
 }
 
 // Sums of hundreds of terms that partly cancel, in another order. A step of movielens touches few rows, which are

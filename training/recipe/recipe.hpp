@@ -15,6 +15,7 @@
 #include "nn/executor.hpp"
 #include "optim/optimizer_spec.hpp"
 #include "optim/schedule.hpp"
+#include "parallel/strategy.hpp"
 #include "runtime/device_traits.hpp"
 #include "training/recipe/setting.hpp"
 
@@ -31,8 +32,7 @@ struct Length {
   bool operator==(const Length&) const = default;
 };
 
-/// How ranks divide the work.
-enum class Strategy { ddp };
+using parallel::Strategy;
 
 /// The part of a step that is recorded and replayed on a GPU.
 enum class Graph { step, compute, off };

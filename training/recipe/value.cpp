@@ -122,6 +122,15 @@ class Reader {
     value = value_of<Value>(setting_.text, key_.name, setting_.origin.where);
   }
 
+  void read(Strategy& value) const {
+    if (parallel::is_sharding(setting_.text))
+      core::fail_usage({.what = fmt::format("strategy '{}' is not in this version", setting_.text),
+                        .where = setting_.origin.where,
+                        .expected = "ddp: each GPU, or each node of hosts, keeps all parameters and optimizer states",
+                        .fix = "leave it out; --accumulate and --precision bf16 save memory"});
+    value = value_of<Strategy>(setting_.text, key_.name, setting_.origin.where);
+  }
+
   void read(Length& value) const { value = length(setting_.text); }
 
   void read(Lengths& values) const {

@@ -30,7 +30,7 @@ template <>
 inline constexpr auto word_table<std::optional<nn::Precision>> = std::array<Word<std::optional<nn::Precision>>, 4>{
     {{"auto", std::nullopt}, {"f32", nn::Precision::f32}, {"bf16", nn::Precision::bf16}, {"f16", nn::Precision::f16}}};
 template <>
-inline constexpr auto word_table<Strategy> = std::array<Word<Strategy>, 1>{{{"ddp", Strategy::ddp}}};
+inline constexpr auto word_table<Strategy> = parallel::all_strategies;
 template <>
 inline constexpr auto word_table<Graph> =
     std::array<Word<Graph>, 3>{{{"step", Graph::step}, {"compute", Graph::compute}, {"off", Graph::off}}};

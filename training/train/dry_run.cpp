@@ -59,10 +59,10 @@ void save_once(const Learner& learner) {
 }
 
 /// Pages of shared arenas count once a process has touched them. An owner reads its slice of all gradients. All ranks
-/// except the first, which initialized them, still have to read the parameters.
-std::uint64_t untouched_bytes(std::uint64_t arena_bytes, std::uint64_t n_local, bool has_made_parameters) {
+/// except the first, which has saved them, still have to read the parameters of others.
+std::uint64_t untouched_bytes(std::uint64_t arena_bytes, std::uint64_t n_local, bool has_read_parameters) {
   const std::uint64_t of_others = arena_bytes / n_local * (n_local - 1);
-  return of_others + (has_made_parameters ? 0 : of_others);
+  return of_others + (has_read_parameters ? 0 : of_others);
 }
 
 /// Returns the bytes that all nodes send, slice by slice in the order of sums. If rows of a table travel, every node
@@ -97,6 +97,7 @@ DryRun plan_of(const runtime::Communicator& world, const runtime::Topology& topo
                const nn::Network& network, const Batches& batches, const Goal& goal) {
   return {.model = recipe.model,
           .precision = std::string{word_of(recipe.precision)},
+          .strategy = recipe.strategy,
           .n_ranks = static_cast<std::uint64_t>(world.n_ranks()),
           .n_nodes = static_cast<std::uint64_t>(topology.n_nodes),
           .n_parameters = network.n_parameter_elements(),
@@ -205,6 +206,7 @@ std::string dry_run_text(const DryRun& plan) {
       "model       {}, {}\n"
       "{}"
       "parameters  {} ({} in float32, as much for gradients)\n"
+      "strategy    {}: {}\n"
       "work        {} million multiply-adds per sample, forward\n"
       "steps       {} per epoch, {} in all, each with at most {} samples per rank; {} samples in all\n"
       "memory      {}\n"
@@ -212,7 +214,8 @@ std::string dry_run_text(const DryRun& plan) {
       "reading     {} per epoch, all ranks together\n",
       plan.n_ranks, plan.n_ranks == 1 ? "" : "s", plan.n_nodes, plan.n_nodes == 1 ? "" : "s", plan.model,
       plan.precision, plan.device.empty() ? "" : fmt::format("device      {}\n", plan.device), plan.n_parameters,
-      core::format_decimal({plan.n_parameters * sizeof(float)}),
+      core::format_decimal({plan.n_parameters * sizeof(float)}), name(plan.strategy),
+      parallel::what_is_kept(plan.strategy, plan.of_gpu.has_value()),
       core::format_number(1e-6 * static_cast<double>(plan.n_multiply_adds), 4), plan.n_epoch_steps, plan.n_steps,
       plan.most_samples_of_rank, plan.n_samples, memory_text(plan), traffic_text(plan),
       core::format_decimal({plan.read_bytes}));

@@ -23,6 +23,7 @@ namespace lockstep::training {
 
 struct DryRun {
   std::string model, precision;
+  parallel::Strategy strategy = parallel::Strategy::ddp;
   std::string device{};  ///< to_text() of its choice; empty for a host, as expected
   std::uint64_t n_ranks = 1, n_nodes = 1;
   std::uint64_t n_parameters = 0;

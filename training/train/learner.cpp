@@ -96,26 +96,44 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
 }
 
 void Learner::initialize(const std::string& weights_from) {
-  if (world_.rank() == 0) {
-    std::vector<float> values;
-    for (std::size_t i = 0; i < network_.parameters().size(); ++i) {
-      values.resize(nn::n_elements(network_.parameters()[i].shape));
-      nn::initialize(network_.parameters()[i], recipe_.seed, values);
-      take(i, values);
-    }
-  }
+  std::vector<parallel::StoredPiece> own = pieces(parallel::Access::own);
+  std::erase_if(own, [](const parallel::StoredPiece& piece) { return piece.state != "parameter"; });
+  for (const parallel::StoredPiece& piece : own) initialize(piece);
   for (std::size_t i = 0; i < network_.statistics().size(); ++i)
     std::ranges::fill(executor_->statistic(static_cast<int>(i)), network_.statistics()[i].initial);
-  const auto take_mine = [this](std::size_t tensor, std::span<const float> values) {
-    if (tensor >= network_.parameters().size() || world_.rank() == 0) take(tensor, values);
+  const auto take = [&](std::size_t tensor, std::span<const float> values) {
+    if (tensor >= network_.parameters().size())
+      std::ranges::copy(values, executor_->statistic(static_cast<int>(tensor - network_.parameters().size())).begin());
+    for (const parallel::StoredPiece& piece : own)
+      if (executor_->slots()[piece.slot].parameter == static_cast<int>(tensor)) take_part(piece, values);
   };
   if (!weights_from.empty())
-    checkpoint::load_weights(world_, weights_from, recipe_.model, tensors_, take_mine, "--init-from");
+    checkpoint::load_weights(world_, weights_from, recipe_.model, tensors_, take, "--init-from");
   for (const nn::Statistic& statistic : network_.statistics()) n_statistics_ += statistic.n_channels;
   statistics_.resize(n_statistics_ * (lanes_ ? static_cast<std::size_t>(lanes_->n_local()) : 1));
   for (std::size_t at = 0; at < statistics_.size(); at += n_statistics_)
     copy_statistics(std::span{statistics_}.subspan(at, n_statistics_));
   synchronizer_->start({});
+}
+
+// From the seed, by the place of each element in its parameter, so that any owners give the same values.
+void Learner::initialize(const parallel::StoredPiece& piece) {
+  const checkpoint::Box box = box_of(piece);
+  const int parameter = executor_->slots()[piece.slot].parameter;
+  std::vector<float> values(box.n_elements());
+  const std::size_t n = box.rows.count * box.n_inner;  // consecutive
+  for (std::size_t outer = 0; outer < box.n_outer; ++outer)
+    nn::initialize_part(network_.parameters()[static_cast<std::size_t>(parameter)], recipe_.seed,
+                        (outer * box.n_rows + box.rows.offset) * box.n_inner, std::span{values}.subspan(outer * n, n));
+  executor_->pack(parameter, box.rows, values, piece.values);
+}
+
+// `values`: those of the whole tensor.
+void Learner::take_part(const parallel::StoredPiece& piece, std::span<const float> values) {
+  const checkpoint::Box box = box_of(piece);
+  std::vector<float> part(box.n_elements());
+  checkpoint::copy_common(checkpoint::whole(box.tensor, box.shape), values, box, part);
+  executor_->pack(executor_->slots()[piece.slot].parameter, box.rows, part, piece.values);
 }
 
 void Learner::touched(std::size_t slot, std::span<const std::uint64_t> rows) {
@@ -198,7 +216,7 @@ std::size_t Learner::slot_named(const std::string& name) const {
 
 void Learner::require_parameter(const std::string& name) {
   const std::size_t slot = slot_named(name);
-  if (std::ranges::any_of(pieces(parallel::Access::load),
+  if (std::ranges::any_of(pieces(parallel::Access::kept),
                           [slot](const parallel::Piece& piece) { return piece.slot == slot; }))
     return;
   core::fail_usage({.what = fmt::format("rank {} owns no part of parameter '{}'", world_.rank(), name),
@@ -274,16 +292,6 @@ void Learner::fill(std::size_t tensor, std::span<float> values) const {
     return;
   }
   std::ranges::copy(executor_->statistic(static_cast<int>(tensor - n_parameters)), values.begin());
-}
-
-void Learner::take(std::size_t tensor, std::span<const float> values) {
-  const std::size_t n_parameters = network_.parameters().size();
-  if (tensor < n_parameters) {
-    const nn::ArenaSlot& slot = executor_->slots()[slot_of_[tensor]];
-    executor_->pack(slot.parameter, slot.all_rows(), values, synchronizer_->values(slot_of_[tensor]));
-    return;
-  }
-  std::ranges::copy(values, executor_->statistic(static_cast<int>(tensor - n_parameters)).begin());
 }
 
 void Learner::save(const std::string& path, const checkpoint::WeightsInfo& info, std::string_view flag,

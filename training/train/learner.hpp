@@ -171,7 +171,8 @@ class Learner final : private nn::Hooks {
   void copy_statistics(std::span<float> to) const;
   void set_statistics(std::span<const float> from);
   void fill(std::size_t tensor, std::span<float> values) const;
-  void take(std::size_t tensor, std::span<const float> values);
+  void initialize(const parallel::StoredPiece& piece);
+  void take_part(const parallel::StoredPiece& piece, std::span<const float> values);
 
   const runtime::Communicator& world_;
   const Recipe& recipe_;

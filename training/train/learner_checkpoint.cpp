@@ -34,7 +34,7 @@ void Learner::require_finite(const parallel::StoredPiece& piece) const {
 
 void Learner::require_finite() {
   runtime::together(world_, [&] {
-    for (const parallel::StoredPiece& piece : pieces(parallel::Access::load)) require_finite(piece);
+    for (const parallel::StoredPiece& piece : pieces(parallel::Access::own)) require_finite(piece);
   });
 }
 
@@ -90,7 +90,7 @@ Learner::ToSave Learner::to_save(std::vector<parallel::StoredPiece> kept) {
 }
 
 void Learner::save_checkpoint(const std::string& path, const std::string& content) {
-  const ToSave all = to_save(pieces(parallel::Access::save));
+  const ToSave all = to_save(pieces(parallel::Access::own));
   const auto fill = [&](std::size_t i, std::span<float> values) {
     if (on_progress_) on_progress_();
     all.fill(i, values);
@@ -101,7 +101,7 @@ void Learner::save_checkpoint(const std::string& path, const std::string& conten
 // In the order of the arena: the writer puts elements into the order of a tensor, while steps continue.
 std::unique_ptr<checkpoint::BackgroundSave> Learner::begin_checkpoint(const std::string& path,
                                                                       const std::string& content) {
-  std::vector<parallel::StoredPiece> kept = pieces(parallel::Access::save);
+  std::vector<parallel::StoredPiece> kept = pieces(parallel::Access::own);
   runtime::together(world_, [&] {
     std::size_t n_elements = 0;
     for (const parallel::StoredPiece& piece : kept) n_elements += piece.values.size();
@@ -130,7 +130,7 @@ core::Bytes Learner::checkpoint_bytes() const { return training::checkpoint_byte
 void Learner::load_checkpoint(const checkpoint::Checkpoint& from, const RunState& at) {
   runtime::together(world_, [&] {
     std::vector<float> values;
-    for (const parallel::StoredPiece& piece : pieces(parallel::Access::load)) {
+    for (const parallel::StoredPiece& piece : pieces(parallel::Access::kept)) {
       const checkpoint::Box box = box_of(piece);
       values.resize(box.n_elements());
       from.read(box, values);

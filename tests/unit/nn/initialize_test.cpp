@@ -119,9 +119,24 @@ TEST(Initialize, ValuesStayWhatTheyAre) {
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_FLOAT_EQ(normal[i], expected[i]) << i;
 }
 
-TEST(Initialize, RefusesPartOfAParameter) {
+TEST(Initialize, PartsHaveTheBitsOfTheWhole) {
+  for (const Init init : {Init::zeros, Init::ones, Init::uniform_fan_in, Init::kaiming_normal_fan_out, Init::normal}) {
+    const Parameter parameter = parameter_of(init, 23, 10);
+    const std::vector<float> whole = initialized(parameter);
+    for (std::size_t first = 0; first <= whole.size(); ++first)
+      for (std::size_t end = first; end <= whole.size(); ++end) {
+        std::vector<float> part(end - first, 77.0f);
+        initialize_part(parameter, 1, first, part);
+        EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(first)))
+            << first << " to " << end;
+      }
+  }
+}
+
+TEST(Initialize, RefusesWhatIsNotTheWholeOrWithinIt) {
   std::vector<float> values(4);
   EXPECT_THROW(initialize(parameter_of(Init::normal, 5, 1), 1, values), core::Error);
+  EXPECT_THROW(initialize_part(parameter_of(Init::normal, 5, 1), 1, 2, values), core::Error);
 }
 
 TEST(Initialize, ResNetBeginsAsTorchvisions) {

@@ -9,6 +9,7 @@
 
 #include "comm/transport_threads.hpp"
 #include "core/error.hpp"
+#include "parallel/bucket_plan.hpp"
 #include "parallel/control_word.hpp"
 #include "parallel/host_synchronizer.hpp"
 #include "unit/parallel/ranks.hpp"
@@ -79,7 +80,8 @@ TEST(ReplicaGuard, SaysNothingWhereNothingIsWrong) {
 
 /// The local rank whose slice holds `element`, on a node of `n_owners`.
 std::size_t owner_of(std::size_t element, std::size_t n_owners) {
-  const Sharding sharding{support::odd_slots(), make_options(1).buckets, n_owners};
+  const auto slots = support::odd_slots();
+  const Sharding sharding{slots, plan_buckets(slots, make_options(1).buckets), n_owners};
   for (std::size_t owner = 0; owner < n_owners; ++owner)
     for (const core::Slice& slice : sharding.slices_of(owner))
       if (slice.offset <= element && element < slice.end()) return owner;

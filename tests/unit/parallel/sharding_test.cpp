@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "parallel/bucket_plan.hpp"
 #include "unit/parallel/ranks.hpp"
 
 namespace lockstep::parallel {
@@ -11,7 +12,7 @@ namespace {
 
 const BucketOptions small{.target{20'000}, .first{1'000}, .last{1'000}};
 
-/// Slots with sizes like those of layers, with units of their own.
+/// Slots with sizes like those of layers, which are cut at lengths of their own.
 std::vector<Slot> layers() {
   std::vector<Slot> slots = support::make_slots({10, 1'280, 36'864, 64, 1, 0, 9'999, 73'728});
   slots[1].block = 20;
@@ -20,19 +21,22 @@ std::vector<Slot> layers() {
   return slots;
 }
 
-std::size_t unit_of_blocks(std::size_t block) { return unit_of({.name = "", .block = block}); }
-
-TEST(Sharding, UnitsAreBlocksOfChannelsOnCacheLines) {
-  EXPECT_EQ(unit_of_blocks(1), least_unit);
-  EXPECT_EQ(unit_of_blocks(9), 1'152U);
-  EXPECT_EQ(unit_of_blocks(4'608), 4'608U);
-  EXPECT_EQ(unit_of_blocks(4'609), 16 * 4'609U);
+Sharding shard(const std::vector<Slot>& slots, std::size_t n_owners, const BucketOptions& options = small) {
+  return {slots, plan_buckets(slots, options), n_owners};
 }
 
-TEST(Sharding, SlicesAreTheWholeArenaAndConsistOfUnits) {
+TEST(Sharding, CutsAreBetweenBlocksOfChannelsOnCacheLines) {
+  const auto length_of = [](std::size_t block) { return cut_length({.name = "", .block = block}); };
+  EXPECT_EQ(length_of(1), block_elements);
+  EXPECT_EQ(length_of(9), 1'152U);
+  EXPECT_EQ(length_of(4'608), 4'608U);
+  EXPECT_EQ(length_of(4'609), 16 * 4'609U);
+}
+
+TEST(Sharding, SlicesAreTheWholeArenaCutBetweenBlocks) {
   for (const std::vector<Slot>& slots : {layers(), support::odd_slots()}) {
     for (std::size_t n_owners = 1; n_owners <= 9; ++n_owners) {
-      const Sharding sharding{slots, small, n_owners};
+      const Sharding sharding = shard(slots, n_owners);
       for (std::size_t b = 0; b < sharding.buckets().size(); ++b) {
         std::size_t at = sharding.buckets()[b].offset;
         for (std::size_t owner = 0; owner < n_owners; ++owner) {
@@ -40,7 +44,7 @@ TEST(Sharding, SlicesAreTheWholeArenaAndConsistOfUnits) {
           EXPECT_EQ(slice.offset, at);
           at = slice.end();
           for (const Piece& piece : pieces_in(slots, slice))
-            EXPECT_EQ((piece.slice.offset - slots[piece.slot].slice.offset) % unit_of(slots[piece.slot]), 0U);
+            EXPECT_EQ((piece.slice.offset - slots[piece.slot].slice.offset) % cut_length(slots[piece.slot]), 0U);
         }
         EXPECT_EQ(at, sharding.buckets()[b].end());
       }
@@ -48,22 +52,22 @@ TEST(Sharding, SlicesAreTheWholeArenaAndConsistOfUnits) {
   }
 }
 
-TEST(Sharding, IsEvenButForUnits) {
+TEST(Sharding, IsEvenButForBlocks) {
   const std::vector<Slot> slots = layers();
-  std::size_t largest_unit = 0;
-  for (const Slot& slot : slots) largest_unit = std::max(largest_unit, unit_of(slot));
+  std::size_t longest = 0;
+  for (const Slot& slot : slots) longest = std::max(longest, cut_length(slot));
   for (std::size_t n_owners = 1; n_owners <= 9; ++n_owners) {
-    const Sharding sharding{slots, {.target{1 << 20}, .first{1 << 20}, .last{1 << 20}}, n_owners};
+    const Sharding sharding = shard(slots, n_owners, {.target{1 << 20}, .first{1 << 20}, .last{1 << 20}});
     ASSERT_EQ(sharding.buckets().size(), 1U);
     for (std::size_t owner = 0; owner < n_owners; ++owner)
-      EXPECT_LE(sharding.slices_of(owner)[0].count, sharding.n_elements() / n_owners + largest_unit);
+      EXPECT_LE(sharding.slices_of(owner)[0].count, sharding.n_elements() / n_owners + longest);
   }
 }
 
 TEST(Sharding, PiecesOfAllOwnersAreAllSlots) {
   const std::vector<Slot> slots = support::odd_slots();
   for (std::size_t n_owners = 1; n_owners <= 9; ++n_owners) {
-    const Sharding sharding{slots, small, n_owners};
+    const Sharding sharding = shard(slots, n_owners);
     std::vector<float> n_owned(sharding.n_elements());
     for (std::size_t owner = 0; owner < n_owners + 1; ++owner)
       for (const Piece& piece : sharding.pieces_of(owner)) {
@@ -79,7 +83,7 @@ TEST(Sharding, PiecesOfAllOwnersAreAllSlots) {
 
 // A bucket is complete with the last of its slots, and not before.
 TEST(Sharding, CountsCompleteBuckets) {
-  const Sharding sharding{support::odd_slots(), small, 2};
+  const Sharding sharding = shard(support::odd_slots(), 2);
   for (std::size_t slot = 0; slot < sharding.slots().size(); ++slot) {
     std::size_t n = 0;
     for (const core::Slice& bucket : sharding.buckets())
@@ -92,14 +96,14 @@ TEST(Sharding, CountsCompleteBuckets) {
 TEST(Sharding, BlocksAreTheSameForAnyOwners) {
   const std::vector<Slot> slots = layers();
   for (std::size_t n_owners = 1; n_owners <= 5; ++n_owners) {
-    const Sharding sharding{slots, small, n_owners};
+    const Sharding sharding = shard(slots, n_owners);
     for (std::size_t b = 0; b < sharding.buckets().size(); ++b) {
       const std::vector<Piece> whole = blocks_in(slots, sharding.buckets()[b]);
       std::vector<Piece> together;
       for (std::size_t owner = 0; owner < n_owners; ++owner)
         for (const Piece& block : blocks_in(slots, sharding.slices_of(owner)[b])) together.push_back(block);
       EXPECT_EQ(together, whole);
-      for (const Piece& block : whole) EXPECT_LT(block.slice.count, 2 * least_unit + unit_alignment);
+      for (const Piece& block : whole) EXPECT_LT(block.slice.count, 2 * block_elements + alignment);
     }
   }
 }

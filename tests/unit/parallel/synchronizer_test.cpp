@@ -332,7 +332,7 @@ TEST(HostSynchronizer, WhatIsVisitedIsAllThatARunNeeds) {
       HostSynchronizer synchronizer{world, slots, options};
       synchronizer.start({});
       for (int step = 0; step < 2; ++step) make_step(synchronizer, world.rank(), step);
-      synchronizer.visit(Access::save, [&](const StoredPiece& piece) {
+      synchronizer.visit(Access::own, [&](const StoredPiece& piece) {
         EXPECT_EQ(from[static_cast<std::size_t>(world.rank())], 0) << "one node saves";
         const core::Slice& slot = slots[piece.slot].slice;
         EXPECT_EQ((piece.slice.offset - slot.offset) % slots[piece.slot].block, 0U);
@@ -349,7 +349,7 @@ TEST(HostSynchronizer, WhatIsVisitedIsAllThatARunNeeds) {
       SCOPED_TRACE(support::describe(from) + ", then " + support::describe(to));
       comm::run_as_threads(to, [&](comm::Transport& world) {
         HostSynchronizer synchronizer{world, slots, options};
-        synchronizer.visit(Access::load, [&](const StoredPiece& piece) {
+        synchronizer.visit(Access::kept, [&](const StoredPiece& piece) {
           const std::span<const float> values{kept.at({piece.slot, std::string{piece.state}})};
           std::ranges::copy(piece.slice.seen_from(slots[piece.slot].slice.offset).of(values), piece.values.begin());
         });

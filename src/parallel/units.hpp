@@ -1,0 +1,53 @@
+// Units: runs of the arena that belong together because a block of the network reads their tensors. A strategy that
+// shards gathers, reduces and updates a unit at a time, and each rank keeps one part of it.
+// Invariant: a pure value of tensors and options. Parts are equal for the given number of parts, and consist of whole
+// blocks of Sharding. Vectors are in a region of their own, which every rank keeps whole.
+// Used by what places tensors in an arena; Sharding divides the units.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/slice.hpp"
+
+namespace lockstep::parallel {
+
+/// A tensor that has no place yet.
+struct UnitTensor {
+  std::string scope{};         ///< the block that reads it, such as "layer1.0"; empty: outside of all blocks
+  std::size_t n_elements = 0;  ///< with the padding of its layout
+  bool is_vector = false;      ///< of one dimension: a bias, or a weight of a normalization
+};
+
+struct UnitOptions {
+  std::size_t least_elements = 100'000;  ///< neighbours are joined until a unit has this many
+  std::size_t n_parts = 1;
+};
+
+struct Unit {
+  std::string name{};                  ///< its scope; "h.5 to h.3" if scopes were joined
+  core::Slice slice{};                 ///< of the arena
+  std::vector<std::size_t> tensors{};  ///< ascending
+  /// Whether it is gathered once per step and never freed, because it is read first in forward and last in backward.
+  bool is_resident = false;
+};
+
+/// The scope of a network's first and last layers, which is never joined with others.
+inline constexpr const char* resident_scope = "root";
+
+struct UnitPlan {
+  std::vector<core::Slice> places{};  ///< by tensor
+  std::vector<Unit> units{};          ///< in the order of their tensors
+  core::Slice vectors{};              ///< the region of all vectors, after the units
+
+  [[nodiscard]] std::size_t n_elements() const noexcept { return vectors.end(); }
+};
+
+/// Places `tensors`, which are in the order in which backward completes them. A matrix outside of all blocks belongs to
+/// the next block, or to the last one if none follows. Matrices begin at multiples of block_elements, and a unit has a
+/// multiple of n_parts * block_elements. Throws core::Error (system) if the matrices of a scope are not neighbours.
+[[nodiscard]] UnitPlan plan_units(std::span<const UnitTensor> tensors, const UnitOptions& options);
+
+}  // namespace lockstep::parallel

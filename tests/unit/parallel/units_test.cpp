@@ -1,0 +1,209 @@
+#include "parallel/units.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "comm/collective.hpp"
+#include "core/error.hpp"
+#include "parallel/sharding.hpp"
+
+namespace lockstep::parallel {
+namespace {
+
+UnitTensor matrix(std::string scope, std::size_t n) { return {.scope = std::move(scope), .n_elements = n}; }
+UnitTensor vector(std::string scope, std::size_t n) { return {std::move(scope), n, true}; }
+
+std::string text_of(const core::Slice& slice) { return fmt::format("{}+{}", slice.offset, slice.count); }
+
+/// "name offset+count: tensor at offset, ...; ...; vectors offset+count: tensor at offset".
+std::string text_of(const UnitPlan& plan, std::span<const UnitTensor> tensors) {
+  std::string text;
+  for (const Unit& unit : plan.units) {
+    text += fmt::format("{}{} {}:", unit.name, unit.is_resident ? " (resident)" : "", text_of(unit.slice));
+    for (const std::size_t i : unit.tensors) text += fmt::format(" {} at {}", i, plan.places[i].offset);
+    text += "; ";
+  }
+  text += fmt::format("vectors {}:", text_of(plan.vectors));
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].is_vector) text += fmt::format(" {} at {}", i, plan.places[i].offset);
+  return text;
+}
+
+struct Case {
+  const char* name;
+  std::vector<UnitTensor> tensors;
+  UnitOptions options;
+  const char* expected;
+};
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all{
+      {"nothing", {}, {}, "vectors 0+0:"},
+      {"vectors alone", {vector("a", 5), vector("", 16), vector("b", 1)}, {}, "vectors 0+48: 0 at 0 1 at 16 2 at 32"},
+      {"no scopes",
+       {matrix("", 10), vector("", 3), matrix("", 1'025)},
+       {},
+       "root (resident) 0+3072: 0 at 0 2 at 1024; "
+       "vectors 3072+16: 1 at 3072"},
+      {"a matrix outside of blocks goes to the next block, or to the last",
+       {matrix("", 1), matrix("b", 1), matrix("", 1), matrix("a", 1), matrix("", 1)},
+       {.least_elements = 1},
+       "b 0+2048: 0 at 0 1 at 1024; a 2048+3072: 2 at 2048 3 at 3072 4 at 4096; vectors 5120+0:"},
+      {"small blocks are joined in order, and the rest joins the one before",
+       {matrix("e", 9), matrix("d", 9), matrix("c", 30), matrix("b", 20), matrix("a", 9)},
+       {.least_elements = 18},
+       "e to d 0+2048: 0 at 0 1 at 1024; c 2048+1024: 2 at 2048; b to a 3072+2048: 3 at 3072 4 at 4096; "
+       "vectors 5120+0:"},
+      {"root is never joined",
+       {matrix("b", 30), matrix("a", 9), matrix("root", 1)},
+       {.least_elements = 18},
+       "b to a 0+2048: 0 at 0 1 at 1024; root (resident) 2048+1024: 2 at 2048; vectors 3072+0:"},
+      {"what is small beside root stays alone",
+       {matrix("root", 1), matrix("a", 9)},
+       {.least_elements = 18},
+       "root (resident) 0+1024: 0 at 0; a 1024+1024: 1 at 1024; vectors 2048+0:"},
+      {"units are multiples of parts of whole blocks",
+       {matrix("b", 1'024), vector("b", 20), matrix("a", 3'073), vector("a", 1)},
+       {.least_elements = 1, .n_parts = 3},
+       "b 0+3072: 0 at 0; a 3072+6144: 2 at 3072; vectors 9216+48: 1 at 9216 3 at 9248"},
+  };
+  return all;
+}
+
+TEST(Units, AreThoseOfTheTable) {
+  for (const Case& one : cases())
+    EXPECT_EQ(text_of(plan_units(one.tensors, one.options), one.tensors), one.expected) << one.name;
+}
+
+TEST(Units, RefuseABlockWhoseMatricesAreNoNeighbours) {
+  const std::vector<UnitTensor> apart{matrix("a", 1), matrix("b", 1), matrix("a", 1)};
+  EXPECT_THROW(static_cast<void>(plan_units(apart, {})), core::Error);
+  const std::vector<UnitTensor> vector_apart{matrix("a", 1), matrix("b", 1), vector("a", 1)};
+  EXPECT_NO_THROW(static_cast<void>(plan_units(vector_apart, {})));
+}
+
+struct Draw {
+  std::vector<UnitTensor> tensors{};
+  UnitOptions options{};
+};
+
+/// Blocks of zero to four tensors, of which some have no scope; often a root at the end.
+Draw draw(std::mt19937_64& random) {
+  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  Draw drawn{.options = {.least_elements = below(40'000), .n_parts = 1 + below(9)}};
+  const std::size_t n_blocks = below(9);
+  for (std::size_t block = 0; block <= n_blocks; ++block) {
+    const std::string scope = block == n_blocks && below(2) == 0 ? "root" : fmt::format("block{}", n_blocks - block);
+    for (std::size_t left = below(5); left > 0; --left) {
+      const bool is_vector = below(3) == 0;
+      const std::size_t largest = is_vector ? 300 : below(2) == 0 ? 2'000 : 70'000;
+      drawn.tensors.push_back({below(4) == 0 ? "" : scope, below(largest), is_vector});
+    }
+  }
+  return drawn;
+}
+
+/// Checks that places of `tensors` follow one another within `region`, each at a multiple of `multiple`.
+void expect_ascending(const UnitPlan& plan, std::span<const std::size_t> tensors, const core::Slice& region,
+                      std::size_t multiple) {
+  std::size_t at = region.offset;
+  for (const std::size_t i : tensors) {
+    EXPECT_GE(plan.places[i].offset, at);
+    EXPECT_LT(plan.places[i].offset, at + multiple) << "no larger gap than alignment needs";
+    EXPECT_EQ(plan.places[i].offset % multiple, 0u);
+    at = plan.places[i].end();
+  }
+  EXPECT_LE(at, region.end());
+}
+
+void expect_sound(const UnitPlan& plan, const Draw& drawn) {
+  std::vector<std::size_t> in_units, matrices, vectors;
+  for (std::size_t i = 0; i < drawn.tensors.size(); ++i) {
+    EXPECT_EQ(plan.places[i].count, drawn.tensors[i].n_elements);
+    (drawn.tensors[i].is_vector ? vectors : matrices).push_back(i);
+  }
+  std::size_t at = 0;
+  for (std::size_t u = 0; u < plan.units.size(); ++u) {
+    const Unit& unit = plan.units[u];
+    EXPECT_EQ(unit.slice.offset, at);
+    EXPECT_EQ(unit.slice.count % (drawn.options.n_parts * block_elements), 0u);
+    expect_ascending(plan, unit.tensors, unit.slice, block_elements);
+    in_units.insert(in_units.end(), unit.tensors.begin(), unit.tensors.end());
+    at = unit.slice.end();
+    const auto n_in = [&](const Unit& one) {
+      std::size_t n = 0;
+      for (const std::size_t i : one.tensors) n += drawn.tensors[i].n_elements;
+      return n;
+    };
+    const auto joins = [&](std::size_t other) { return other < plan.units.size() && !plan.units[other].is_resident; };
+    if (!unit.is_resident && n_in(unit) < drawn.options.least_elements) {
+      EXPECT_FALSE(joins(u + 1) || (u > 0 && joins(u - 1))) << unit.name << " is small";
+    }
+  }
+  EXPECT_EQ(in_units, matrices) << "each matrix is in one unit, in order";
+  EXPECT_EQ(plan.vectors.offset, at);
+  expect_ascending(plan, vectors, plan.vectors, alignment);
+  EXPECT_EQ(plan.n_elements(), plan.vectors.end());
+}
+
+/// The slots of a plan: matrices, then vectors. Rows of matrices have `row` elements.
+std::vector<Slot> slots_of(const UnitPlan& plan, std::span<const UnitTensor> tensors, std::size_t row) {
+  std::vector<Slot> slots;
+  for (const bool is_vector : {false, true})
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      if (tensors[i].is_vector == is_vector)
+        slots.push_back({.name = fmt::format("t{}", i), .slice = plan.places[i], .block = is_vector ? 1 : row});
+  return slots;
+}
+
+/// Checks that owners have equal parts of all units, those of comm::Call, and that blocks are not cut.
+void expect_equal_parts(const UnitPlan& plan, const Draw& drawn, std::size_t row) {
+  const std::vector<Slot> slots = slots_of(plan, drawn.tensors, row);
+  std::vector<core::Slice> slices;
+  for (const Unit& unit : plan.units) slices.push_back(unit.slice);
+  const Sharding sharding{slots, slices, drawn.options.n_parts};
+  for (std::size_t u = 0; u < slices.size(); ++u) {
+    const comm::Call call{.collective = comm::Collective::reduce_scatter, .n_elements = slices[u].count};
+    const auto n_ranks = static_cast<int>(drawn.options.n_parts);
+    EXPECT_TRUE(call.has_equal_parts(n_ranks));
+    std::vector<Piece> blocks;
+    for (int rank = 0; rank < n_ranks; ++rank) {
+      const core::Slice slice = sharding.slices_of(static_cast<std::size_t>(rank))[u];
+      EXPECT_EQ(slice.seen_from(slices[u].offset), call.part(rank, n_ranks));
+      std::ranges::copy(blocks_in(slots, slice), std::back_inserter(blocks));
+    }
+    EXPECT_EQ(blocks, blocks_in(slots, slices[u]));
+  }
+}
+
+TEST(Units, AnyTensorsHaveOnePlaceEachAndEqualParts) {
+  std::mt19937_64 random{20'261'129};
+  std::size_t n_joined = 0, n_resident = 0, n_cut = 0;
+  for (int i = 0; i < 500; ++i) {
+    SCOPED_TRACE(i);
+    const Draw drawn = draw(random);
+    const UnitPlan plan = plan_units(drawn.tensors, drawn.options);
+    expect_sound(plan, drawn);
+    expect_equal_parts(plan, drawn, std::size_t{1} << i % 11);
+    UnitPlan alone = plan_units(drawn.tensors, {.least_elements = drawn.options.least_elements});
+    ASSERT_EQ(alone.units.size(), plan.units.size()) << "only places depend on the number of parts";
+    for (std::size_t u = 0; u < plan.units.size(); ++u) {
+      EXPECT_EQ(alone.units[u].name, plan.units[u].name);
+      EXPECT_EQ(alone.units[u].tensors, plan.units[u].tensors);
+      n_joined += plan.units[u].name.find(" to ") != std::string::npos ? 1 : 0;
+      n_resident += plan.units[u].is_resident ? 1 : 0;
+      n_cut += plan.units[u].slice.count > drawn.options.n_parts * block_elements ? 1 : 0;
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(n_joined, 100u);
+  EXPECT_GT(n_resident, 100u);
+  EXPECT_GT(n_cut, 100u);
+}
+
+}  // namespace
+}  // namespace lockstep::parallel
