@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/dtype.hpp"
 #include "core/slice.hpp"
 #include "core/step_numbers.hpp"
 #include "data/load/batch.hpp"
@@ -131,9 +132,19 @@ class Executor {
   virtual void unpack(int parameter, core::Slice rows, std::span<const float> elements,
                       std::span<float> logical) const = 0;
 
+  /// The type of bind()'s `weights`; float32: there are none. Passes then read the parameters; the host's round them
+  /// while they change their layout.
+  [[nodiscard]] virtual core::DType weights_type() const noexcept { return core::DType::float32; }
+  [[nodiscard]] std::size_t weights_bytes() const noexcept {
+    const core::DType type = weights_type();
+    return type == core::DType::float32 ? 0 : arena_elements() * core::size_of(type);
+  }
+
   /// Called once: sets the arenas of all passes, arena_elements() each, 64-byte aligned. Their values may change
-  /// between passes. Padding of gradients that no pass writes is set to 0.
-  virtual void bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients) = 0;
+  /// between passes. `weights`: the parameters rounded to weights_type(), weights_bytes(); passes only read them.
+  /// Padding of gradients that no pass writes is set to 0.
+  virtual void bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients,
+                    runtime::DeviceSpan<const std::byte> weights) = 0;
 
   /// Sets the number that multiplies the loss in later backward passes; the device reads it when it gets there. Without
   /// it, f16 would lose small values. Not on the host.

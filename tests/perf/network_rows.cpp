@@ -65,7 +65,6 @@ class NetworkRows {
     add("rectify_backward", 3 * of_value * n_, RectifyBackward<T>{n_, x_, y_, nullptr, out_});
     add("sum", 3 * of_value * n_, Sum<T>{n_, x_, y_, true, out_});
     add("add_bias", 2 * of_value * n_ + n_channels * sizeof(float), AddBias<T>{n_, n_channels, x_, bias, false, out_});
-    add("cast", (sizeof(float) + of_value) * n_, Cast<float, T>{n_, floats, out_});
     add("keep_gradient", (of_value + sizeof(float)) * n_, KeepGradient<T>{n_, x_, nullptr, floats});
     const std::size_t n_samples = n_ / (8 * 1024);
     add("take_samples", n_samples * 1024 * (3 * sizeof(float) + 8 * of_value),

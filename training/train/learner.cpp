@@ -80,11 +80,12 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
   synchronizer_ = parallel::make_synchronizer(transport, devices, slots_of(network_, *executor_, recipe),
                                               {.optimizer = recipe.optimizer,
                                                .is_deterministic = recipe.deterministic,
-                                               .scales_loss = recipe.precision == nn::Precision::f16});
+                                               .scales_loss = recipe.precision == nn::Precision::f16,
+                                               .weights = executor_->weights_type()});
   const parallel::Arenas arenas = synchronizer_->arenas();
   if (recipe.has_lanes())
     lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), runtime::on_host(arenas.gradients));
-  executor_->bind(arenas.parameters, arenas.gradients);
+  executor_->bind(arenas.parameters, arenas.gradients, arenas.weights);
   if (parallel::EnqueuedSteps* const steps = synchronizer_->enqueued()) {
     if (recipe.precision == nn::Precision::f16) executor_->scale_loss(steps->loss_scale());
     const nn::DeviceStatistics statistics = executor_->device_statistics();

@@ -126,7 +126,7 @@ StartRecord start_record(const runtime::Communicator& world, const runtime::Topo
                      .device = std::move(device),
                      .global_batch = recipe.batch,
                      .memory = {executor.n_bytes() + 2 * executor.arena_elements() * sizeof(float) +
-                                (setup.memory ? setup.memory->need.optimizer : 0)},
+                                executor.weights_bytes() + (setup.memory ? setup.memory->need.optimizer : 0)},
                      .is_device_memory = recipe.device.has_own_memory,
                      .folder = folder,
                      .n_epochs = setup.goal.n_epochs,

@@ -35,8 +35,10 @@ void HostExecutor::unpack(int parameter, core::Slice rows, std::span<const float
   state_->parameters.unpack(parameter, rows, elements, logical);
 }
 
-void HostExecutor::bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients) {
-  core::require(parameters.size() == arena_elements() && gradients.size() == arena_elements(),
+void HostExecutor::bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients,
+                        runtime::DeviceSpan<const std::byte> weights) {
+  core::require(parameters.size() == arena_elements() && gradients.size() == arena_elements() &&
+                    weights.size() == weights_bytes(),
                 "arenas have arena_elements() elements");
   Bases& bases = state_->bases;
   core::require(bases.parameters == nullptr, "an executor is bound once");

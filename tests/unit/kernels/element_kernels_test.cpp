@@ -59,25 +59,6 @@ TYPED_TEST(ElementKernels, ReluSumsAndBias) {
   EXPECT_TRUE(std::isnan(number(this->out[5])));
 }
 
-TEST(CastKernels, RoundOnceAndComeBack) {
-  const auto x = random_values<float>(800, 1);
-  const auto expect = [&]<class T>(T) {
-    Vector<T> rounded(800);
-    Vector<float> back(800);
-    expect_same_in_all_orders([&](Runner run) {
-      run(Cast<float, T>{800, x.data(), rounded.data()});
-      run(Cast<T, float>{800, rounded.data(), back.data()});
-      return bytes_of(rounded, back);
-    });
-    for (std::size_t i = 0; i < 800; ++i) {
-      EXPECT_EQ(rounded[i].bits, T{x[i]}.bits);
-      EXPECT_EQ(back[i], static_cast<float>(T{x[i]}));
-    }
-  };
-  expect(bfloat16{});
-  expect(float16{});
-}
-
 TYPED_TEST(ElementKernels, SumsOverRows) {
   for (const auto& [n_rows, channels] : {std::pair<std::size_t, std::size_t>{1, 8}, {1000, 24}, {77, 2048}}) {
     const auto x = random_values<TypeParam>(n_rows * channels, 1, 1);
