@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "nn/executor.hpp"
-#include "nn/network.hpp"
+#include "nn/graph/network.hpp"
 
 namespace lockstep::nn {
 

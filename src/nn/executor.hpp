@@ -16,9 +16,9 @@
 #include "core/slice.hpp"
 #include "core/step_numbers.hpp"
 #include "data/load/batch.hpp"
+#include "nn/graph/network.hpp"
 #include "nn/inspection.hpp"
 #include "nn/layer_times.hpp"
-#include "nn/network.hpp"
 #include "runtime/device.hpp"
 
 namespace lockstep::nn {

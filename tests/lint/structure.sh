@@ -39,7 +39,7 @@ check_layers() {
   local file
   check_order src '' core runtime site comm io data nn optim parallel checkpoint metrics report
   check_order src/data data/ format image augment read load write importers synth
-  check_order src/nn nn/ plan host cuda
+  check_order src/nn nn/ graph plan host cuda
   [[ ! -d training ]] || check_order training training/ recipe run train check
   while IFS= read -r file; do
     complain "$file" "src/ must not include programs or tests"

@@ -33,7 +33,7 @@ plant training/recipe/keys.cpp '#include "training/run/run.hpp"' 'must not inclu
 plant training/train/setup.cpp '#include "training/check/replay.hpp"' 'must not include training/check/'
 plant training/run/run.cpp 'if (recipe.loss == "mse") return;' 'compared as values'
 plant training/shard/verbs.cpp '#include "training/train/trainer.hpp"' 'known to its commands'
-plant src/parallel/slots.cpp '#include "nn/network.hpp"' 'only the trainer knows networks'
+plant src/parallel/slots.cpp '#include "nn/graph/network.hpp"' 'only the trainer knows networks'
 plant training/train/learner.cpp 'nn::host::HostExecutor* host;' 'knows no backend'
 plant training/train/learner.cpp 'if (runtime::is_host_the_device()) return;' 'asks for the traits'
 plant training/train/learner.cpp 'const bool compat = true;' "tutorials' lines"
@@ -43,7 +43,7 @@ plant src/runtime/session.cpp '  MPI_Allreduce(a, b, 1, MPI_INT, MPI_SUM, c);' '
 plant src/comm/transport.cpp '  MPI_Allgather(a, 1, MPI_INT, b, 1, MPI_INT, c);' 'algorithm mpi only'
 plant reduce_all/sweep.cpp '  comm::find_algorithm("rabenseifner");' "an algorithm's name"
 plant src/core/units.cpp '#include <hdf5.h>' '<hdf5.h> belongs'
-plant src/nn/models.cpp '#include <cuda_runtime.h>' "a vendor's header"
+plant src/nn/graph/models.cpp '#include <cuda_runtime.h>' "a vendor's header"
 plant src/core/units.cpp "$(yes '// line' | head -400)" 'more than 400'
 plant training/main.cpp "// $(printf 'word %.0s' {1..24})" 'beyond column 120'
 plant tests/CMakeLists.txt 'add_test(NAME alone COMMAND true)' 'registered by lockstep_add_test'

@@ -11,7 +11,7 @@
 
 #include "comm/transport.hpp"
 #include "nn/device.hpp"
-#include "nn/models.hpp"
+#include "nn/graph/models.hpp"
 #include "support/ranks.hpp"
 
 namespace lockstep::training {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nn/network.hpp"
+#include "nn/graph/network.hpp"
 
 namespace lockstep::nn {
 

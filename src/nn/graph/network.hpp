@@ -1,7 +1,7 @@
 // A network as data: nodes in forward order, their parameters and their running statistics.
 // Invariant: pure description; shapes are checked when a node is added, every name is unique, and a node uses values of
 // earlier nodes only.
-// Used by nn/models (which builds them), the executors (which run them) and the weights file (which names parameters).
+// Used by graph/models (which builds them), executors (which run them) and the weights file (which names parameters).
 #pragma once
 
 #include <cstdint>

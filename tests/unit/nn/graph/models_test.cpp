@@ -1,4 +1,4 @@
-#include "nn/models.hpp"
+#include "nn/graph/models.hpp"
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ std::ostream& operator<<(std::ostream& stream, const Named& named) {
 
 /// Facts that golden/make_golden.py has found in the model of PyTorch or torchvision.
 std::vector<Named> parameters_in_torch(const std::string& wanted) {
-  std::ifstream file{std::filesystem::path{__FILE__}.parent_path() / "golden" / "parameters.txt"};
+  std::ifstream file{std::filesystem::path{__FILE__}.parent_path().parent_path() / "golden" / "parameters.txt"};
   std::vector<Named> parameters;
   for (std::string line; std::getline(file, line);) {
     std::istringstream words{line};

@@ -1,4 +1,4 @@
-#include "nn/initialize.hpp"
+#include "nn/graph/initialize.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "nn/models.hpp"
+#include "nn/graph/models.hpp"
 
 namespace lockstep::nn {
 namespace {

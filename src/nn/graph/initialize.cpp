@@ -1,4 +1,4 @@
-#include "nn/initialize.hpp"
+#include "nn/graph/initialize.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "nn/network.hpp"
+#include "nn/graph/network.hpp"
 
 #include <gtest/gtest.h>
 

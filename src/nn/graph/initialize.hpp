@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "nn/network.hpp"
+#include "nn/graph/network.hpp"
 
 namespace lockstep::nn {
 

@@ -1,4 +1,4 @@
-#include "nn/models.hpp"
+#include "nn/graph/models.hpp"
 
 #include <fmt/format.h>
 

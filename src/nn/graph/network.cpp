@@ -1,4 +1,4 @@
-#include "nn/network.hpp"
+#include "nn/graph/network.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
