@@ -144,7 +144,9 @@ class BatchNormLayer final : public CudaLayer<T> {
 }  // namespace
 
 template <class T>
-std::unique_ptr<CudaLayer<T>> make_batch_norm(const Planned<T>& planned, const BatchNorm& layer) {
+std::unique_ptr<CudaLayer<T>> make_layer(const Planned<T>& planned, const BatchNorm& layer) {
+  if (is_left_to_reader(planned.builder.network, {static_cast<int>(planned.index)}))
+    return std::make_unique<SameLayer<T>>(planned);
   return std::make_unique<BatchNormLayer<T>>(planned, layer);
 }
 template <class T>
@@ -158,12 +160,11 @@ std::unique_ptr<CudaLayer<T>> make_added_batch_norm(const Planned<T>& planned, c
       Planned<T>{planned.builder, node, planned.index, {planned.inputs[1 - added]}}, layer,
       typename BatchNormLayer<T>::Added{planned.node.inputs[added], planned.inputs[added], is_first});
 }
-#define LOCKSTEP_BATCH_NORM_LAYERS(T)                                                          \
-  template std::unique_ptr<CudaLayer<T>> make_batch_norm(const Planned<T>&, const BatchNorm&); \
-  template std::unique_ptr<CudaLayer<T>> make_added_batch_norm(const Planned<T>&, const Add&, Value);
-LOCKSTEP_BATCH_NORM_LAYERS(core::bfloat16)
-LOCKSTEP_BATCH_NORM_LAYERS(core::float16)
-LOCKSTEP_BATCH_NORM_LAYERS(float)
-#undef LOCKSTEP_BATCH_NORM_LAYERS
+LOCKSTEP_FOR_DEVICE_TYPES(BatchNorm)
+template std::unique_ptr<CudaLayer<core::bfloat16>> make_added_batch_norm(const Planned<core::bfloat16>&, const Add&,
+                                                                          Value);
+template std::unique_ptr<CudaLayer<core::float16>> make_added_batch_norm(const Planned<core::float16>&, const Add&,
+                                                                         Value);
+template std::unique_ptr<CudaLayer<float>> make_added_batch_norm(const Planned<float>&, const Add&, Value);
 
 }  // namespace lockstep::nn::cuda

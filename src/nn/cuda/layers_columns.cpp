@@ -152,20 +152,14 @@ class ConcatLayer final : public CudaLayer<T> {
 }  // namespace
 
 template <class T>
-std::unique_ptr<CudaLayer<T>> make_embedding(const Planned<T>& planned, const Embedding& layer) {
+std::unique_ptr<CudaLayer<T>> make_layer(const Planned<T>& planned, const Embedding& layer) {
   return std::make_unique<EmbeddingLayer<T>>(planned, layer);
 }
 template <class T>
-std::unique_ptr<CudaLayer<T>> make_concat(const Planned<T>& planned) {
+std::unique_ptr<CudaLayer<T>> make_layer(const Planned<T>& planned, const Concat&) {
   return std::make_unique<ConcatLayer<T>>(planned);
 }
-
-#define LOCKSTEP_COLUMN_LAYERS(T)                                                             \
-  template std::unique_ptr<CudaLayer<T>> make_embedding(const Planned<T>&, const Embedding&); \
-  template std::unique_ptr<CudaLayer<T>> make_concat(const Planned<T>&);
-LOCKSTEP_COLUMN_LAYERS(core::bfloat16)
-LOCKSTEP_COLUMN_LAYERS(core::float16)
-LOCKSTEP_COLUMN_LAYERS(float)
-#undef LOCKSTEP_COLUMN_LAYERS
+LOCKSTEP_FOR_DEVICE_TYPES(Embedding)
+LOCKSTEP_FOR_DEVICE_TYPES(Concat)
 
 }  // namespace lockstep::nn::cuda

@@ -45,19 +45,6 @@ class InputLayer final : public CudaLayer<T> {
   bool is_pixels_ = false;
 };
 
-/// Passes its input on.
-template <class T>
-class SameLayer final : public CudaLayer<T> {
- public:
-  explicit SameLayer(const Planned<T>& planned) { this->output_ = planned.inputs[0]; }
-  bool has_work() const noexcept override { return false; }
-  void forward(PassContext&) override {}
-  std::vector<Place<T>> plan_backward(Builder<T>&, std::span<const Place<T>> gradients) override {
-    return {gradients[0]};
-  }
-  void backward(PassContext&) override {}
-};
-
 /// ReLU, of one value or of the sum of two.
 template <class T>
 class SumLayer final : public CudaLayer<T> {
@@ -154,36 +141,45 @@ class DropoutLayer final : public CudaLayer<T> {
 }  // namespace
 
 template <class T>
-std::unique_ptr<CudaLayer<T>> make_input(const Planned<T>& planned) {
+std::unique_ptr<CudaLayer<T>> make_layer(const Planned<T>& planned, const Input&) {
   return std::make_unique<InputLayer<T>>(planned);
 }
 template <class T>
-std::unique_ptr<CudaLayer<T>> make_same(const Planned<T>& planned) {
-  return std::make_unique<SameLayer<T>>(planned);
+std::unique_ptr<CudaLayer<T>> make_layer(const Planned<T>& planned, const Ids&) {
+  return std::make_unique<InputLayer<T>>(planned);
 }
 template <class T>
-std::unique_ptr<CudaLayer<T>> make_relu(const Planned<T>& planned, bool is_done, bool is_masked) {
-  return std::make_unique<SumLayer<T>>(planned, true, is_done, is_masked);
+std::unique_ptr<CudaLayer<T>> make_layer(const Planned<T>& planned, const Relu&) {
+  const Network& network = planned.builder.network;
+  return std::make_unique<SumLayer<T>>(planned, true, is_rectified(network, planned.node.inputs[0]),
+                                       has_masked_gradient(network, {static_cast<int>(planned.index)}));
 }
 template <class T>
-std::unique_ptr<CudaLayer<T>> make_add(const Planned<T>& planned, const Add& layer) {
+std::unique_ptr<CudaLayer<T>> make_layer(const Planned<T>& planned, const Add& layer) {
+  const Value* const normalized = normalized_by(planned.builder.network, planned.node);
+  if (normalized != nullptr) return make_added_batch_norm(planned, layer, *normalized);
   return std::make_unique<SumLayer<T>>(planned, layer.has_relu);
 }
 template <class T>
-std::unique_ptr<CudaLayer<T>> make_dropout(const Planned<T>& planned, const Dropout& layer) {
-  if (!planned.builder.is_training || layer.probability == 0) return make_same(planned);
+std::unique_ptr<CudaLayer<T>> make_layer(const Planned<T>& planned, const Dropout& layer) {
+  if (!planned.builder.is_training || layer.probability == 0) return std::make_unique<SameLayer<T>>(planned);
   return std::make_unique<DropoutLayer<T>>(planned, layer);
 }
-
-#define LOCKSTEP_ELEMENT_LAYERS(T)                                                 \
-  template std::unique_ptr<CudaLayer<T>> make_input(const Planned<T>&);            \
-  template std::unique_ptr<CudaLayer<T>> make_same(const Planned<T>&);             \
-  template std::unique_ptr<CudaLayer<T>> make_relu(const Planned<T>&, bool, bool); \
-  template std::unique_ptr<CudaLayer<T>> make_add(const Planned<T>&, const Add&);  \
-  template std::unique_ptr<CudaLayer<T>> make_dropout(const Planned<T>&, const Dropout&);
-LOCKSTEP_ELEMENT_LAYERS(core::bfloat16)
-LOCKSTEP_ELEMENT_LAYERS(core::float16)
-LOCKSTEP_ELEMENT_LAYERS(float)
-#undef LOCKSTEP_ELEMENT_LAYERS
+template <class T>
+std::unique_ptr<CudaLayer<T>> make_layer(const Planned<T>& planned, const Flatten&) {
+  return std::make_unique<SameLayer<T>>(planned);
+}
+/// It is part of the loss.
+template <class T>
+std::unique_ptr<CudaLayer<T>> make_layer(const Planned<T>& planned, const LogSoftmax&) {
+  return std::make_unique<SameLayer<T>>(planned);
+}
+LOCKSTEP_FOR_DEVICE_TYPES(Input)
+LOCKSTEP_FOR_DEVICE_TYPES(Ids)
+LOCKSTEP_FOR_DEVICE_TYPES(Relu)
+LOCKSTEP_FOR_DEVICE_TYPES(Add)
+LOCKSTEP_FOR_DEVICE_TYPES(Dropout)
+LOCKSTEP_FOR_DEVICE_TYPES(Flatten)
+LOCKSTEP_FOR_DEVICE_TYPES(LogSoftmax)
 
 }  // namespace lockstep::nn::cuda

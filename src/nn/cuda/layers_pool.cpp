@@ -87,20 +87,14 @@ class AverageLayer final : public CudaLayer<T> {
 }  // namespace
 
 template <class T>
-std::unique_ptr<CudaLayer<T>> make_max_pool(const Planned<T>& planned, const MaxPool& layer) {
+std::unique_ptr<CudaLayer<T>> make_layer(const Planned<T>& planned, const MaxPool& layer) {
   return std::make_unique<MaxPoolLayer<T>>(planned, layer);
 }
 template <class T>
-std::unique_ptr<CudaLayer<T>> make_global_avg_pool(const Planned<T>& planned) {
+std::unique_ptr<CudaLayer<T>> make_layer(const Planned<T>& planned, const GlobalAvgPool&) {
   return std::make_unique<AverageLayer<T>>(planned);
 }
-
-#define LOCKSTEP_POOL_LAYERS(T)                                                            \
-  template std::unique_ptr<CudaLayer<T>> make_max_pool(const Planned<T>&, const MaxPool&); \
-  template std::unique_ptr<CudaLayer<T>> make_global_avg_pool(const Planned<T>&);
-LOCKSTEP_POOL_LAYERS(core::bfloat16)
-LOCKSTEP_POOL_LAYERS(core::float16)
-LOCKSTEP_POOL_LAYERS(float)
-#undef LOCKSTEP_POOL_LAYERS
+LOCKSTEP_FOR_DEVICE_TYPES(MaxPool)
+LOCKSTEP_FOR_DEVICE_TYPES(GlobalAvgPool)
 
 }  // namespace lockstep::nn::cuda

@@ -147,14 +147,24 @@ class ProductLayer final : public CudaLayer<T> {
   std::unique_ptr<Convolution> forward_{}, weight_pass_{}, input_pass_{};
 };
 
+template <class T>
+std::unique_ptr<CudaLayer<T>> make_product(const Planned<T>& planned) {
+  const Builder<T>& builder = planned.builder;
+  return std::make_unique<ProductLayer<T>>(planned,
+                                           *products_of(builder.network, planned.index, builder.values, builder.n));
+}
+
 }  // namespace
 
 template <class T>
-std::unique_ptr<CudaLayer<T>> make_product(const Planned<T>& planned, const NodeProducts& products) {
-  return std::make_unique<ProductLayer<T>>(planned, products);
+std::unique_ptr<CudaLayer<T>> make_layer(const Planned<T>& planned, const Conv&) {
+  return make_product(planned);
 }
-template std::unique_ptr<CudaLayer<core::bfloat16>> make_product(const Planned<core::bfloat16>&, const NodeProducts&);
-template std::unique_ptr<CudaLayer<core::float16>> make_product(const Planned<core::float16>&, const NodeProducts&);
-template std::unique_ptr<CudaLayer<float>> make_product(const Planned<float>&, const NodeProducts&);
+template <class T>
+std::unique_ptr<CudaLayer<T>> make_layer(const Planned<T>& planned, const Linear&) {
+  return make_product(planned);
+}
+LOCKSTEP_FOR_DEVICE_TYPES(Conv)
+LOCKSTEP_FOR_DEVICE_TYPES(Linear)
 
 }  // namespace lockstep::nn::cuda

@@ -57,7 +57,7 @@ class AddKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_add(const Planned& planned, const Add& layer) {
+std::unique_ptr<Kernel> make_layer(const Planned& planned, const Add& layer) {
   return std::make_unique<AddKernel>(planned, layer);
 }
 

@@ -241,8 +241,10 @@ class BatchNormKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_batch_norm(const Planned& planned, const BatchNorm& layer) {
-  return std::make_unique<BatchNormKernel>(planned, layer);
+std::unique_ptr<Kernel> make_layer(const Planned& planned, const BatchNorm& layer) {
+  if (planned.builder.is_training && planned.builder.options.is_group_of_ranks)
+    return make_sync_batch_norm(planned, layer);
+  return make_by_onednn<BatchNormKernel>(planned, layer);
 }
 
 }  // namespace lockstep::nn::host

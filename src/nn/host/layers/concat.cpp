@@ -82,6 +82,8 @@ class ConcatKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_concat(const Planned& planned) { return std::make_unique<ConcatKernel>(planned); }
+std::unique_ptr<Kernel> make_layer(const Planned& planned, const Concat&) {
+  return std::make_unique<ConcatKernel>(planned);
+}
 
 }  // namespace lockstep::nn::host

@@ -224,9 +224,11 @@ class ConvKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_conv(const Planned& planned, const Conv& layer) {
-  if (is_for_products(planned, layer)) return make_conv_products(planned, layer);
-  return std::make_unique<ConvKernel>(planned, layer);
+std::unique_ptr<Kernel> make_layer(const Planned& planned, const Conv& layer) {
+  return make_by_onednn(planned, [&](const Planned& p) -> std::unique_ptr<Kernel> {
+    if (is_for_products(p, layer)) return make_conv_products(p, layer);
+    return std::make_unique<ConvKernel>(p, layer);
+  });
 }
 
 }  // namespace lockstep::nn::host

@@ -122,7 +122,7 @@ class DropoutKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_dropout(const Planned& planned, const Dropout& layer) {
+std::unique_ptr<Kernel> make_layer(const Planned& planned, const Dropout& layer) {
   return std::make_unique<DropoutKernel>(planned, layer);
 }
 

@@ -102,7 +102,7 @@ class EmbeddingKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_embedding(const Planned& planned, const Embedding& layer) {
+std::unique_ptr<Kernel> make_layer(const Planned& planned, const Embedding& layer) {
   return std::make_unique<EmbeddingKernel>(planned, layer);
 }
 

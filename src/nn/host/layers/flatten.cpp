@@ -15,7 +15,7 @@ bool keeps_layout(const Network& network, std::size_t node) {
     if (std::none_of(nodes[i].inputs.begin(), nodes[i].inputs.end(), reads)) continue;
     is_read = true;
     const Layer& layer = nodes[i].layer;
-    const bool passes_on = std::holds_alternative<Relu>(layer) || std::holds_alternative<Dropout>(layer);
+    const bool passes_on = traits(layer).is_elementwise && nodes[i].inputs.size() == 1;
     if (!std::holds_alternative<Linear>(layer) && !(passes_on && keeps_layout(network, i))) return false;
   }
   return is_read;
@@ -53,6 +53,8 @@ class FlattenKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_flatten(const Planned& planned) { return std::make_unique<FlattenKernel>(planned); }
+std::unique_ptr<Kernel> make_layer(const Planned& planned, const Flatten&) {
+  return std::make_unique<FlattenKernel>(planned);
+}
 
 }  // namespace lockstep::nn::host

@@ -88,7 +88,7 @@ class GlobalAvgPoolKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_global_avg_pool(const Planned& planned) {
+std::unique_ptr<Kernel> make_layer(const Planned& planned, const GlobalAvgPool&) {
   return std::make_unique<GlobalAvgPoolKernel>(planned);
 }
 

@@ -145,7 +145,8 @@ class InFloatsKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_in_floats(const Planned& planned, const MakeKernel& make) {
+std::unique_ptr<Kernel> make_by_onednn(const Planned& planned, const MakeKernel& make) {
+  if (!planned.builder.computes_in_floats) return make(planned);
   return std::make_unique<InFloatsKernel>(planned, make);
 }
 

@@ -129,8 +129,8 @@ class LinearKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_linear(const Planned& planned, const Linear& layer) {
-  return std::make_unique<LinearKernel>(planned, layer);
+std::unique_ptr<Kernel> make_layer(const Planned& planned, const Linear& layer) {
+  return make_by_onednn<LinearKernel>(planned, layer);
 }
 
 }  // namespace lockstep::nn::host

@@ -83,6 +83,8 @@ class LogSoftmaxKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_log_softmax(const Planned& planned) { return std::make_unique<LogSoftmaxKernel>(planned); }
+std::unique_ptr<Kernel> make_layer(const Planned& planned, const LogSoftmax&) {
+  return std::make_unique<LogSoftmaxKernel>(planned);
+}
 
 }  // namespace lockstep::nn::host

@@ -52,8 +52,8 @@ class MaxPoolKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_max_pool(const Planned& planned, const MaxPool& layer) {
-  return std::make_unique<MaxPoolKernel>(planned, layer);
+std::unique_ptr<Kernel> make_layer(const Planned& planned, const MaxPool& layer) {
+  return make_by_onednn<MaxPoolKernel>(planned, layer);
 }
 
 }  // namespace lockstep::nn::host

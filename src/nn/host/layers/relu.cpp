@@ -1,8 +1,16 @@
 #include "nn/host/elements.hpp"
 #include "nn/host/kernel.hpp"
+#include "nn/plan/fusion.hpp"
 
 namespace lockstep::nn::host {
 namespace {
+
+/// Whether no other layer reads the input, and the node before no longer needs it either.
+bool may_overwrite_input(const Planned& planned) {
+  const Network& network = planned.builder.network;
+  const Value input = planned.node.inputs[0];
+  return !traits(node_of(network, input).layer).is_product && sole_reader(network, input) != nullptr;
+}
 
 /// The backward pass needs only the output, which the next layer keeps anyway.
 class ReluKernel final : public Kernel {
@@ -42,8 +50,8 @@ class ReluKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_relu(const Planned& planned, bool is_in_place) {
-  return std::make_unique<ReluKernel>(planned, is_in_place);
+std::unique_ptr<Kernel> make_layer(const Planned& planned, const Relu&) {
+  return std::make_unique<ReluKernel>(planned, may_overwrite_input(planned));
 }
 
 }  // namespace lockstep::nn::host
