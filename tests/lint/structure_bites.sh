@@ -12,6 +12,7 @@ cp tests/CMakeLists.txt "$copy/tests"
 # plant <file> <line> <words expected in the report>: plants all together; one report names them all.
 planted=()
 plant() {
+  mkdir -p "$(dirname "$copy/$1")"
   printf '%s\n' "$2" >>"$copy/$1"
   planted+=("$1|$2|$3")
 }
@@ -34,6 +35,9 @@ plant training/train/setup.cpp '#include "training/check/replay.hpp"' 'must not 
 plant training/run/run.cpp 'if (recipe.loss == "mse") return;' 'compared as values'
 plant training/shard/verbs.cpp '#include "training/train/trainer.hpp"' 'known to its commands'
 plant src/parallel/slots.cpp '#include "nn/graph/network.hpp"' 'only the trainer knows networks'
+plant src/nn/host/program.cpp '#include "nn/ops/conv/host_columns.hpp"' 'layers are known by their table'
+plant src/nn/ops/conv/conv.hpp '#include "nn/host/kernel.hpp"' 'knows no backend'
+plant src/nn/ops/swish/swish.hpp '// Swish.' 'a layer without a row'
 plant training/train/learner.cpp 'nn::host::HostExecutor* host;' 'knows no backend'
 plant training/train/learner.cpp 'if (runtime::is_host_the_device()) return;' 'asks for the traits'
 plant training/train/learner.cpp 'const bool compat = true;' "tutorials' lines"

@@ -1,11 +1,10 @@
-// A matrix product: features times a weight, plus a bias.
+// A matrix product: features times a weight, plus a bias. GPUs compute it as a convolution: ops/conv/device.cpp.
 #pragma once
 
 #include "nn/graph/description.hpp"
 
 namespace lockstep::nn {
 
-/// GPUs compute it as a convolution of one pixel: ops/conv/device.cpp.
 struct Linear {
   static constexpr LayerTraits traits{.word = "linear", .is_product = true};
 

@@ -1,4 +1,4 @@
-// The larger of 0 and each element; NaN stays NaN.
+// The larger of 0 and each element; NaN stays NaN. GPUs compute it with sums: ops/add/device.cpp.
 #pragma once
 
 #include "nn/graph/description.hpp"
