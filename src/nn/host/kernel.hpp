@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "nn/executor.hpp"
-#include "nn/host/primitive.hpp"
+#include "nn/host/dnnl_primitives.hpp"
 #include "nn/host/storage.hpp"
 #include "nn/plan/layer_plan.hpp"
 

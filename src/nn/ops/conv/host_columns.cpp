@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "core/timer.hpp"
+#include "nn/host/dnnl_primitives.hpp"
 #include "nn/host/parallel.hpp"
-#include "nn/host/primitive.hpp"
 
 namespace lockstep::nn::host {
 namespace {
