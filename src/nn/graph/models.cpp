@@ -49,32 +49,29 @@ Value conv_bn(Network& net, const std::string& conv, const std::string& bn, Valu
 }
 
 /// The shortcut of a block: its input, converted to the result's shape if they differ.
-Value shortcut(Network& net, const std::string& block, Value x, std::uint64_t n_out, std::uint64_t stride) {
+Value shortcut(Network& net, Value x, std::uint64_t n_out, std::uint64_t stride) {
   if (stride == 1 && net.shape(x)[0] == n_out) return x;
-  return conv_bn(net, block + ".downsample.0", block + ".downsample.1", x,
-                 {.n_out = n_out, .kernel = 1, .stride = stride}, without_relu);
+  return conv_bn(net, "downsample.0", "downsample.1", x, {.n_out = n_out, .kernel = 1, .stride = stride}, without_relu);
 }
 
 /// torchvision BasicBlock.
-Value basic_block(Network& net, const std::string& block, Value x, std::uint64_t width, std::uint64_t stride) {
-  Value y = conv_bn(net, block + ".conv1", block + ".bn1", x,
-                    {.n_out = width, .kernel = 3, .stride = stride, .padding = 1}, with_relu);
-  y = conv_bn(net, block + ".conv2", block + ".bn2", y, {.n_out = width, .kernel = 3, .padding = 1}, without_relu);
-  return net.add(y, shortcut(net, block, x, width, stride), {.has_relu = true}, block + ".add");
+Value basic_block(Network& net, Value x, std::uint64_t width, std::uint64_t stride) {
+  Value y = conv_bn(net, "conv1", "bn1", x, {.n_out = width, .kernel = 3, .stride = stride, .padding = 1}, with_relu);
+  y = conv_bn(net, "conv2", "bn2", y, {.n_out = width, .kernel = 3, .padding = 1}, without_relu);
+  return net.add(y, shortcut(net, x, width, stride), {.has_relu = true}, "add");
 }
 
 /// torchvision Bottleneck: the stride is that of the 3x3 convolution ("ResNet v1.5").
-Value bottleneck(Network& net, const std::string& block, Value x, std::uint64_t width, std::uint64_t stride) {
+Value bottleneck(Network& net, Value x, std::uint64_t width, std::uint64_t stride) {
   const std::uint64_t n_out = 4 * width;
-  Value y = conv_bn(net, block + ".conv1", block + ".bn1", x, {.n_out = width, .kernel = 1}, with_relu);
-  y = conv_bn(net, block + ".conv2", block + ".bn2", y, {.n_out = width, .kernel = 3, .stride = stride, .padding = 1},
-              with_relu);
-  y = conv_bn(net, block + ".conv3", block + ".bn3", y, {.n_out = n_out, .kernel = 1}, without_relu);
-  return net.add(y, shortcut(net, block, x, n_out, stride), {.has_relu = true}, block + ".add");
+  Value y = conv_bn(net, "conv1", "bn1", x, {.n_out = width, .kernel = 1}, with_relu);
+  y = conv_bn(net, "conv2", "bn2", y, {.n_out = width, .kernel = 3, .stride = stride, .padding = 1}, with_relu);
+  y = conv_bn(net, "conv3", "bn3", y, {.n_out = n_out, .kernel = 1}, without_relu);
+  return net.add(y, shortcut(net, x, n_out, stride), {.has_relu = true}, "add");
 }
 
 struct ResNet {
-  Value (*block)(Network&, const std::string&, Value, std::uint64_t width, std::uint64_t stride);
+  Value (*block)(Network&, Value, std::uint64_t width, std::uint64_t stride);
   std::array<int, 4> n_blocks;  ///< in each stage
 };
 
@@ -93,8 +90,9 @@ Network make_resnet(const ModelSpec& spec, const ResNet& resnet) {
     const int n_blocks =
         spec.most_blocks > 0 ? std::min(spec.most_blocks, resnet.n_blocks[stage]) : resnet.n_blocks[stage];
     for (int i = 0; i < n_blocks; ++i) {
+      const NameScope scope = net.block(fmt::format("layer{}.{}", stage + 1, i));
       const std::uint64_t stride = stage > 0 && i == 0 ? 2 : 1;
-      x = resnet.block(net, fmt::format("layer{}.{}", stage + 1, i), x, width, stride);
+      x = resnet.block(net, x, width, stride);
     }
   }
   x = net.global_avg_pool(x, "avgpool");

@@ -10,6 +10,14 @@
 
 namespace lockstep::nn {
 
+NameScope::NameScope(Network& network, const std::string& name) : network_{network}, n_before_{network.prefix_.size()} {
+  network_.prefix_ += name + ".";
+}
+
+NameScope::~NameScope() { network_.prefix_.resize(n_before_); }
+
+NameScope Network::block(const std::string& name) { return {*this, name}; }
+
 Value Network::append(const std::string& name, const Layer& layer, std::vector<Value> inputs) {
   std::vector<InputValue> values;
   for (const Value input : inputs)
@@ -21,7 +29,7 @@ Value Network::append(const std::string& name, const Layer& layer, std::vector<V
     read.refuse(inputs.empty() ? "a second input" : "no input", "a network whose first node is its one input");
   if (has(called)) read.refuse("a name used twice", "a name of its own for each layer");
 
-  const std::string prefix = name.empty() ? name : name + ".";
+  const std::string prefix = name.empty() ? prefix_ : called + ".";
   Node node{called, layer, std::move(inputs), described.output};
   for (Parameter parameter : described.parameters) {
     parameter.name = prefix + parameter.name;
@@ -70,9 +78,9 @@ bool Network::has(const std::string& name) const {
 }
 
 std::string Network::name_for(const std::string& given, const Layer& layer) const {
-  if (!given.empty()) return given;
-  const std::string_view word = traits(layer).word;
-  std::string name{word};
+  if (!given.empty()) return prefix_ + given;
+  const std::string word = fmt::format("{}{}", prefix_, traits(layer).word);
+  std::string name = word;
   for (int i = 2; has(name); ++i) name = fmt::format("{}{}", word, i);
   return name;
 }

@@ -28,6 +28,23 @@ struct Node {
   std::vector<int> statistics{};  ///< running mean, then variance
 };
 
+class Network;
+
+/// See Network::block().
+class NameScope {
+ public:
+  ~NameScope();
+  NameScope(const NameScope&) = delete;
+  NameScope& operator=(const NameScope&) = delete;
+
+ private:
+  friend class Network;
+  NameScope(Network& network, const std::string& name);
+
+  Network& network_;
+  std::size_t n_before_;  ///< characters of the prefix without the block
+};
+
 /// Built node by node in forward order. Each member throws core::Error (usage) naming the node if its input does not
 /// fit ("image too small for the model").
 class Network {
@@ -37,7 +54,10 @@ class Network {
   /// own names: the model is one layer.
   Value append(const std::string& name, const Layer& layer, std::vector<Value> inputs);
 
-  // The same, in words.
+  /// Names of nodes begin with "name." as long as the result lives: those of a block of layers. Blocks may be nested.
+  [[nodiscard]] NameScope block(const std::string& name);
+
+  // append(), in words.
   /// The first node; ids() is the alternative.
   Value input(Shape shape, Input layer = {}) {
     layer.shape = std::move(shape);
@@ -75,12 +95,14 @@ class Network {
   [[nodiscard]] std::uint64_t n_parameter_elements() const noexcept;
 
  private:
+  friend class NameScope;
   [[nodiscard]] bool has(const std::string& name) const;
   [[nodiscard]] std::string name_for(const std::string& given, const Layer& layer) const;
 
   std::vector<Node> nodes_{};
   std::vector<Parameter> parameters_{};
   std::vector<Statistic> statistics_{};
+  std::string prefix_{};  ///< of names: the blocks that are open, each with a dot
 };
 
 /// Throws core::Error (usage): a batch normalization in training has one value per channel, so no variance.

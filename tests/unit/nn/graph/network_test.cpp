@@ -129,6 +129,25 @@ TEST(Network, NodesWithoutANameAreNumbered) {
   EXPECT_EQ(net.parameters()[1].name, "bias");
 }
 
+TEST(Network, BlocksBeginTheNamesOfTheirLayers) {
+  Network net;
+  Value x = net.input({4});
+  {
+    const NameScope outer = net.block("h");
+    {
+      const NameScope inner = net.block("3");
+      x = net.relu(net.relu(net.linear("fc", x, {.n_out = 4})));
+    }
+    x = net.relu(x, "last");
+  }
+  net.linear("fc", x, {.n_out = 2});
+  std::vector<std::string> names;
+  for (const Node& node : net.nodes()) names.push_back(node.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"input", "h.3.fc", "h.3.relu", "h.3.relu2", "h.last", "fc"}));
+  EXPECT_EQ(net.parameters()[0].name, "h.3.fc.weight");
+  EXPECT_EQ(net.parameters()[2].name, "fc.weight");
+}
+
 TEST(Network, MultiplyAddsAreThoseOfConvolutionsAndLinearLayers) {
   Network net;
   Value x = net.input({3, 6, 5});
