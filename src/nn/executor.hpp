@@ -17,9 +17,7 @@
 #include "core/slice.hpp"
 #include "core/step_numbers.hpp"
 #include "data/load/batch.hpp"
-#include "nn/inspection.hpp"
-#include "nn/layer_times.hpp"
-#include "nn/network.hpp"
+#include "nn/graph/network.hpp"
 #include "runtime/device.hpp"
 
 namespace lockstep::nn {
@@ -115,6 +113,38 @@ struct ArenaSlot {
     const std::size_t end = piece.seen_from(slice.offset).end() / block * block_rows;
     return core::intersection({first, end - first}, all_rows());
   }
+};
+
+/// Time in one node while it was watched.
+struct ProfileRow {
+  std::string node{};
+  double forward_s = 0;
+  double backward_s = 0;
+};
+
+/// The time of passes, layer by layer. Timing changes no result, and no pass waits for it.
+class LayerTimes {
+ public:
+  virtual ~LayerTimes() = default;
+
+  /// Starts to time passes enqueued by Executor::enqueue(); none of them may be recorded.
+  virtual void start_profile() = 0;
+  [[nodiscard]] virtual bool is_profiling() const noexcept = 0;
+  /// Waits for these passes and returns their times in forward order, without nodes that did nothing.
+  [[nodiscard]] virtual std::vector<ProfileRow> end_profile() = 0;
+};
+
+/// Further facts about the last pass: where numbers stop being finite. Inspection changes no result.
+class Inspection {
+ public:
+  virtual ~Inspection() = default;
+
+  /// Whether the loss of the last forward pass is finite; waits for it.
+  [[nodiscard]] virtual bool is_finite() const = 0;
+  /// Returns the name of the first node of the last pass with a NaN or infinity in its output (forward) or incoming
+  /// gradient (backward); empty if there is none. Slow, for the message only. Computes the pass again without other
+  /// ranks and overwrites gradients, so it must be called before parameters change.
+  [[nodiscard]] virtual std::string find_not_finite() const = 0;
 };
 
 class Executor {

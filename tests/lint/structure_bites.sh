@@ -12,6 +12,7 @@ cp tests/CMakeLists.txt "$copy/tests"
 # plant <file> <line> <words expected in the report>: plants all together; one report names them all.
 planted=()
 plant() {
+  mkdir -p "$(dirname "$copy/$1")"
   printf '%s\n' "$2" >>"$copy/$1"
   planted+=("$1|$2|$3")
 }
@@ -39,10 +40,13 @@ plant training/run/run.cpp '#include "training/lint/lint.hpp"' 'training/lint is
 plant training/run/run.cpp '#include "training/shard/verbs.hpp"' 'training/shard is of its own command'
 plant training/run/run.cpp 'if (recipe.loss == "mse") return;' 'compared as values'
 plant training/shard/verbs.cpp '#include "training/train/trainer.hpp"' 'known to its commands'
-plant src/parallel/slots.cpp '#include "nn/network.hpp"' 'only the trainer knows networks'
+plant src/parallel/slots.cpp '#include "nn/graph/network.hpp"' 'only the trainer knows networks'
 plant src/nn/plan/fusion.cpp '#include "nn/cuda/layout.hpp"' 'must not include nn/cuda/'
 plant src/nn/cuda/layout.cpp '#include "nn/host/program.hpp"' 'known to itself alone'
 plant src/nn/cuda/layout.cpp '#include <Kokkos_Core.hpp>' 'Kokkos belongs'
+plant src/nn/host/program.cpp '#include "nn/ops/conv/host_columns.hpp"' 'layers are known by their table'
+plant src/nn/ops/conv/conv.hpp '#include "nn/host/kernel.hpp"' 'knows no backend'
+plant src/nn/ops/swish/swish.hpp '// Swish.' 'a layer without a row'
 plant training/train/learner.cpp 'dynamic_cast<nn::Executor*>(device);' 'casts to none'
 plant training/train/learner.cpp 'nn::host::HostExecutor* host;' 'knows no backend'
 plant training/train/setup.cpp '// Summed by NCCL.' 'training names no backend'
@@ -55,7 +59,7 @@ plant src/runtime/session.cpp '  MPI_Allreduce(a, b, 1, MPI_INT, MPI_SUM, c);' '
 plant src/comm/transport.cpp '  MPI_Allgather(a, 1, MPI_INT, b, 1, MPI_INT, c);' 'algorithm mpi only'
 plant reduce_all/sweep.cpp '  comm::find_algorithm("rabenseifner");' "an algorithm's name"
 plant src/core/units.cpp '#include <hdf5.h>' '<hdf5.h> belongs'
-plant src/nn/models.cpp '#include <cuda_runtime.h>' "a vendor's header"
+plant src/nn/graph/models.cpp '#include <cuda_runtime.h>' "a vendor's header"
 plant src/core/units.cpp "$(yes '// line' | head -400)" 'more than 400'
 plant training/main.cpp "// $(printf 'word %.0s' {1..24})" 'beyond column 120'
 plant tests/CMakeLists.txt 'add_test(NAME alone COMMAND true)' 'registered by lockstep_add_test'

@@ -2,21 +2,22 @@
 #include <numeric>
 
 #include "kernel_rows.hpp"
-#include "nn/cuda/kernels/batch_norm_backward.hpp"
-#include "nn/cuda/kernels/batch_norm_normalize.hpp"
-#include "nn/cuda/kernels/batch_norm_ranks.hpp"
-#include "nn/cuda/kernels/batch_norm_statistics.hpp"
 #include "nn/cuda/kernels/column_sums.hpp"
-#include "nn/cuda/kernels/columns.hpp"
-#include "nn/cuda/kernels/dropout.hpp"
 #include "nn/cuda/kernels/elementwise.hpp"
-#include "nn/cuda/kernels/embedding.hpp"
 #include "nn/cuda/kernels/fold.hpp"
 #include "nn/cuda/kernels/images.hpp"
 #include "nn/cuda/kernels/loss.hpp"
-#include "nn/cuda/kernels/pool.hpp"
 #include "nn/cuda/kernels/samples.hpp"
 #include "nn/cuda/kernels/softmax_cross_entropy.hpp"
+#include "nn/ops/batch_norm/backward.hpp"
+#include "nn/ops/batch_norm/normalize.hpp"
+#include "nn/ops/batch_norm/ranks.hpp"
+#include "nn/ops/batch_norm/statistics.hpp"
+#include "nn/ops/concat/kernels.hpp"
+#include "nn/ops/dropout/kernels.hpp"
+#include "nn/ops/embedding/kernels.hpp"
+#include "nn/ops/global_avg_pool/kernels.hpp"
+#include "nn/ops/max_pool/kernels.hpp"
 
 namespace lockstep::perf {
 

@@ -8,7 +8,7 @@
 
 #include "core/flags.hpp"
 #include "io/digest.hpp"
-#include "nn/initialize.hpp"
+#include "nn/graph/initialize.hpp"
 #include "training/recipe/specs.hpp"
 #include "training/train/model.hpp"
 

@@ -20,7 +20,7 @@
 #include "metrics/phase_timers.hpp"
 #include "nn/device.hpp"
 #include "nn/executor.hpp"
-#include "nn/network.hpp"
+#include "nn/graph/network.hpp"
 #include "parallel/control_word.hpp"
 #include "parallel/group_sum.hpp"
 #include "parallel/lanes.hpp"

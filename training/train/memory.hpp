@@ -9,7 +9,7 @@
 
 #include "core/error.hpp"
 #include "nn/device.hpp"
-#include "nn/network.hpp"
+#include "nn/graph/network.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/memory.hpp"
 #include "training/recipe/recipe.hpp"

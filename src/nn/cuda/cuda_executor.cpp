@@ -11,7 +11,7 @@
 #include "nn/cuda/batch_sender.hpp"
 #include "nn/cuda/kernels/images.hpp"
 #include "nn/cuda/program.hpp"
-#include "nn/cuda/rank_groups.hpp"
+#include "nn/ops/batch_norm/device_ranks.hpp"
 #include "runtime/kernel/numbers.hpp"
 
 namespace lockstep::nn::cuda {

@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "nn/host/executor_state.hpp"
-#include "nn/host/layers/batch_statistics.hpp"
+#include "nn/ops/batch_norm/host_statistics.hpp"
 
 namespace lockstep::nn::host {
 

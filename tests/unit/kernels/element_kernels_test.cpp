@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "nn/cuda/kernels/column_sums.hpp"
-#include "nn/cuda/kernels/columns.hpp"
 #include "nn/cuda/kernels/elementwise.hpp"
+#include "nn/ops/concat/kernels.hpp"
 #include "unit/kernels/nn_cuda.hpp"
 
 namespace lockstep::nn::cuda {

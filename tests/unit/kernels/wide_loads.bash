@@ -8,7 +8,7 @@ trap 'rm -rf -- "$folder"' EXIT
 # Of these kernels all loads are of 16 bytes; of those at least one of each array, beside some of a few numbers for a block.
 only='(Rectify|RectifyBackward|Sum|AddBias|Cast|Normalize)<'
 most='(PartialMoments|PartialGradients|NormalizeBackward|PartialSums|Update)<'
-printf '#include "%s"\n' nn/cuda/kernels/{elementwise,batch_norm_normalize,batch_norm_statistics,batch_norm_backward,column_sums}.cu \
+printf '#include "%s"\n' nn/cuda/kernels/{elementwise,column_sums}.cu nn/ops/batch_norm/kernels.cu \
   optim/cuda/{arena,device_rules}.cu >"$folder/kernels.cu"
 "$nvcc" -ptx -arch=sm_90 -O3 -DNDEBUG -std=c++20 --expt-relaxed-constexpr -fmad=false -diag-suppress 554,20011,20014 \
   -I"$src" -o "$folder/kernels.ptx" "$folder/kernels.cu"

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/error.hpp"
-#include "nn/models.hpp"
+#include "nn/graph/models.hpp"
 #include "unit/nn_host/harness.hpp"
 
 namespace lockstep::nn::host {

@@ -6,7 +6,7 @@
 #include <set>
 #include <sstream>
 
-#include "nn/models.hpp"
+#include "nn/graph/models.hpp"
 #include "training/recipe/value.hpp"
 #include "training/recipe/words.hpp"
 #include "unit/training/recipe/fixture.hpp"
