@@ -3,6 +3,7 @@
 
 #include "nn/host/elements.hpp"
 #include "nn/host/kernel.hpp"
+#include "nn/host/softmax_loops.hpp"
 
 namespace lockstep::nn::host {
 namespace {
@@ -49,7 +50,7 @@ class LogSoftmaxKernel final : public Kernel {
   /// Calls body(place of a sample's first class).
   template <class F>
   void for_rows(const F& body) const {
-    for_parts(n_, least_elements / 16 / n_classes_ + 1, [&](std::size_t begin, std::size_t end) {
+    for_parts(n_, least_elements / 4 / n_classes_ + 1, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) body(i * n_classes_);
     });
   }
@@ -57,19 +58,29 @@ class LogSoftmaxKernel final : public Kernel {
   template <class T>
   void normalize(const T* x, float* y) const {
     std::transform(x, x + n_classes_, y, [](T value) { return static_cast<float>(value); });
-    const double max = static_cast<double>(*std::max_element(y, y + n_classes_));
-    double sum = 0;
-    for (std::size_t c = 0; c < n_classes_; ++c) sum += std::exp(static_cast<double>(y[c]) - max);
-    const double log_sum = max + std::log(sum);
+    const float max = softmax_loops().max_and_total(y, n_classes_).max;
+    const double log_sum =
+        static_cast<double>(max) + std::log(softmax_loops().exponentials(y, max, n_classes_, nullptr));
     for (std::size_t c = 0; c < n_classes_; ++c) y[c] = static_cast<float>(static_cast<double>(y[c]) - log_sum);
   }
 
   template <class T>
   void spread(const float* y, const float* gradient, T* out) const {
-    double sum = 0;
-    for (std::size_t c = 0; c < n_classes_; ++c) sum += static_cast<double>(gradient[c]);
-    for (std::size_t c = 0; c < n_classes_; ++c)
-      out[c] = T{static_cast<float>(static_cast<double>(gradient[c]) - std::exp(static_cast<double>(y[c])) * sum)};
+    const double sum = softmax_loops().max_and_total(gradient, n_classes_).total;
+    constexpr std::size_t block_elements = 256;
+    float probabilities[block_elements];
+    for (std::size_t first = 0; first < n_classes_; first += block_elements) {
+      const std::size_t n = std::min(block_elements, n_classes_ - first);
+      softmax_loops().exponentials(y + first, 0, n, probabilities);
+      for (std::size_t i = 0; i < n; ++i) {
+        const std::size_t c = first + i;
+        // A label's class alone has a gradient. In double, because float32 does not hold the difference from 1 of a
+        // class that is nearly certain.
+        const double probability =
+            gradient[c] == 0 ? static_cast<double>(probabilities[i]) : std::exp(static_cast<double>(y[c]));
+        out[c] = T{static_cast<float>(static_cast<double>(gradient[c]) - probability * sum)};
+      }
+    }
   }
 
   const Node& node_;
