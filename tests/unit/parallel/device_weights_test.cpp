@@ -60,10 +60,8 @@ class WritingRank {
     synchronizer_.start({.n_steps = n_steps_});
   }
 
-  [[nodiscard]] std::vector<std::uint16_t> weights() const {
-    return fetched<std::uint16_t>(synchronizer_.arenas().weights);
-  }
-  [[nodiscard]] std::vector<std::uint16_t> rounded_parameters() const {
+  [[nodiscard]] std::vector<std::uint16_t> weights() { return fetched<std::uint16_t>(synchronizer_.arenas().weights); }
+  [[nodiscard]] std::vector<std::uint16_t> rounded_parameters() {
     std::vector<std::uint16_t> rounded;
     for (const float value : fetched<float>(runtime::as_bytes(synchronizer_.arenas().parameters)))
       rounded.push_back(type_ == DType::bfloat16 ? core::bfloat16{value}.bits : core::float16{value}.bits);
@@ -72,9 +70,9 @@ class WritingRank {
 
  private:
   template <class T>
-  [[nodiscard]] static std::vector<T> fetched(runtime::DeviceSpan<const std::byte> from) {
+  [[nodiscard]] std::vector<T> fetched(runtime::DeviceSpan<const std::byte> from) {
     std::vector<T> values(from.size() / sizeof(T));
-    runtime::Staging{}.fetch(from, std::as_writable_bytes(std::span{values}));
+    staging_.fetch(from, std::as_writable_bytes(std::span{values}));
     return values;
   }
   [[nodiscard]] core::StepNumbers numbers() const { return {.learning_rate = 0.25, .scale = 4, .step = n_steps_}; }
@@ -86,8 +84,7 @@ class WritingRank {
     support::fill(slots_, gradients,
                   [&](auto i) { return factor * support::odd_value(i, world_.rank(), static_cast<int>(n_steps_)); });
     if (world_.rank() == world_.n_ranks() - 1) gradients[0] += at_first_element;
-    runtime::Staging{}.send(std::as_bytes(std::span{gradients}),
-                            runtime::as_writable_bytes(synchronizer_.arenas().gradients));
+    staging_.send(std::as_bytes(std::span{gradients}), runtime::as_writable_bytes(synchronizer_.arenas().gradients));
   }
   void step(double clip_norm, float at_first_element = 0) {
     send_gradients(at_first_element);
@@ -100,6 +97,7 @@ class WritingRank {
   DType type_;
   std::vector<Slot> slots_ = padded_slots();
   DeviceSynchronizer synchronizer_;
+  runtime::Staging staging_{};
   runtime::Stream stream_{};
   std::uint64_t n_steps_ = 0;
 };
@@ -121,15 +119,14 @@ const std::vector<Writer> writers{
 
 class DeviceWeights : public testing::TestWithParam<Nodes> {
  protected:
-  void TearDown() override {
-    for (const std::string& complaint : recorder_.complaints()) ADD_FAILURE() << complaint;
-  }
   /// For all optimizers and types.
   template <class Work>
-  void as_ranks(const Work& work) {
+  static void as_ranks(const Work& work) {
     for (const optim::OptimizerKind kind : optim::all_optimizer_kinds)
       for (const DType type : {DType::bfloat16, DType::float16}) {
         SCOPED_TRACE(std::string{optim::name(kind)} + " " + std::string{core::name(type)});
+        test::Recorder recorder;
+        const test::UseRecorder use{recorder};
         comm::run_as_threads(GetParam(), [&](comm::Transport& world) {
           const auto devices = world.n_ranks() > 1 ? comm::make_staged(world) : nullptr;
           work([&] {
@@ -140,11 +137,9 @@ class DeviceWeights : public testing::TestWithParam<Nodes> {
                                                    .weights = type}};
           });
         });
+        for (const std::string& complaint : recorder.complaints()) ADD_FAILURE() << complaint;
       }
   }
-
-  test::Recorder recorder_;
-  test::UseRecorder use_{recorder_};
 };
 
 TEST_P(DeviceWeights, FollowEachWriter) {
