@@ -41,7 +41,7 @@ plant training/run/run.cpp 'if (recipe.loss == "mse") return;' 'compared as valu
 plant training/shard/verbs.cpp '#include "training/train/trainer.hpp"' 'known to its commands'
 plant src/parallel/slots.cpp '#include "nn/network.hpp"' 'only the trainer knows networks'
 plant src/nn/plan/fusion.cpp '#include "nn/cuda/layout.hpp"' 'must not include nn/cuda/'
-plant src/nn/cuda/layout.cpp '#include "nn/host/program.hpp"' 'known to itself alone'
+plant src/nn/cuda/layout.cpp '#include "nn/host/program.hpp"' 'a backend is known'
 plant src/nn/cuda/layout.cpp '#include <Kokkos_Core.hpp>' 'Kokkos belongs'
 plant training/train/learner.cpp 'dynamic_cast<nn::Executor*>(device);' 'casts to none'
 plant training/train/learner.cpp 'nn::host::HostExecutor* host;' 'knows no backend'
