@@ -42,7 +42,7 @@ plant training/run/run.cpp 'if (recipe.loss == "mse") return;' 'compared as valu
 plant training/shard/verbs.cpp '#include "training/train/trainer.hpp"' 'known to its commands'
 plant src/parallel/slots.cpp '#include "nn/graph/network.hpp"' 'only the trainer knows networks'
 plant src/nn/plan/fusion.cpp '#include "nn/cuda/layout.hpp"' 'must not include nn/cuda/'
-plant src/nn/cuda/layout.cpp '#include "nn/host/program.hpp"' 'known to itself alone'
+plant src/nn/cuda/layout.cpp '#include "nn/host/program.hpp"' 'a backend is known'
 plant src/nn/cuda/layout.cpp '#include <Kokkos_Core.hpp>' 'Kokkos belongs'
 plant src/nn/host/program.cpp '#include "nn/ops/conv/host_columns.hpp"' 'layers are known by their table'
 plant src/nn/ops/conv/conv.hpp '#include "nn/host/kernel.hpp"' 'knows no backend'
