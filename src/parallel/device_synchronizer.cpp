@@ -119,13 +119,18 @@ std::span<float> DeviceSynchronizer::parameters() {
 }
 
 // One slot at a time, so that a reader of all slots needs little of the host's memory.
-std::span<const float> DeviceSynchronizer::values(std::size_t slot) {
+std::span<float> DeviceSynchronizer::fetch_slot(std::size_t slot) {
   const core::Slice& slice = sharding_.slots()[slot].slice;
   if (stream_ == nullptr || !here_.empty()) return slice.of(parameters());
   wait_for_steps();
   slot_here_.resize(slice.count);
   staging_.fetch(runtime::as_bytes(parameters_in(slice)), std::as_writable_bytes(std::span{slot_here_}));
   return slot_here_;
+}
+
+std::span<const float> DeviceSynchronizer::read(std::size_t slot) {
+  if (world_.rank() != 0) return {};
+  return fetch_slot(slot);
 }
 
 void DeviceSynchronizer::fetch_own(std::size_t n_arrays) {
@@ -297,7 +302,7 @@ std::optional<optim::LossScale> DeviceSynchronizer::scale_to_save() {
 bool DeviceSynchronizer::flip_bit(std::size_t slot) {
   const core::Slice& slice = sharding_.slots()[slot].slice;
   if (slice.count == 0) return false;
-  float value = values(slot).front();
+  float value = fetch_slot(slot).front();
   parallel::flip_bit(value);
   send_parameters({slice.offset, 1}, {&value, 1});
   here_.clear();

@@ -46,7 +46,7 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
   bool flip_bit(std::size_t slot) override;
 
   [[nodiscard]] const Sharding& sharding() const noexcept override { return sharding_; }
-  [[nodiscard]] std::span<const float> values(std::size_t slot) override;
+  [[nodiscard]] std::span<const float> read(std::size_t slot) override;
   /// Each rank keeps everything, and owns a part.
   void visit(Access access, const std::function<void(const StoredPiece&)>& visitor) override;
   [[nodiscard]] std::optional<optim::LossScale> scale_to_save() override;
@@ -60,6 +60,7 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
   void fetch(std::size_t n_arrays);
   [[nodiscard]] runtime::DeviceSpan<float> array(std::size_t i) const noexcept;
   [[nodiscard]] runtime::DeviceSpan<float> parameters_in(const core::Slice& slice) const noexcept;
+  [[nodiscard]] std::span<float> fetch_slot(std::size_t slot);
   void fetch_own(std::size_t n_arrays);
   void take_own();
   [[nodiscard]] optim::cuda::Copy weights_in(const core::Slice& slice) const noexcept;
@@ -90,7 +91,7 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
   /// device's values; before it, the values to send there.
   std::vector<std::vector<float>> here_{};
   std::vector<std::vector<float>> own_here_{};  ///< the same of this rank's slices, one after another
-  std::vector<float> slot_here_{};              ///< of values()
+  std::vector<float> slot_here_{};              ///< of fetch_slot()
   ReplicaGuard guard_;
   runtime::DeviceSpan<float> statistics_{}, kept_statistics_{};
   runtime::Stream* stream_ = nullptr;        ///< of the last step

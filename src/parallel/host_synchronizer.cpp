@@ -25,6 +25,7 @@ HostSynchronizer::HostSynchronizer(comm::Transport& world, const std::vector<Slo
     : is_deterministic_{options.is_deterministic},
       needs_norms_{optim::Optimizer{options.optimizer, {}, 0}.needs_norms()},
       placement_{place(world.nodes(), options.is_deterministic)},
+      world_rank_{world.rank()},
       node_index_{placement_.nodes[static_cast<std::size_t>(world.rank())]},
       sharding_{slots, plan_buckets(slots, options.buckets), static_cast<std::size_t>(placement_.n_owners)},
       node_{world.split(node_index_, world.rank())},
@@ -83,7 +84,8 @@ void HostSynchronizer::start(const StartAt& at) {
   end_writing(is_guarded);
 }
 
-std::span<const float> HostSynchronizer::values(std::size_t slot) {
+std::span<const float> HostSynchronizer::read(std::size_t slot) {
+  if (world_rank_ != 0) return {};
   return sharding_.slots()[slot].slice.of(parameters());
 }
 

@@ -57,7 +57,7 @@ class HostSynchronizer final : public Synchronizer, public DirectSteps {
   bool flip_bit(std::size_t slot) override;
 
   [[nodiscard]] const Sharding& sharding() const noexcept override { return sharding_; }
-  [[nodiscard]] std::span<const float> values(std::size_t slot) override;
+  [[nodiscard]] std::span<const float> read(std::size_t slot) override;
   /// Each element has one owner per node, which keeps it; that of the first node owns it among all ranks.
   void visit(Access access, const std::function<void(const StoredPiece&)>& visitor) override;
   [[nodiscard]] std::optional<optim::LossScale> scale_to_save() override;
@@ -92,6 +92,7 @@ class HostSynchronizer final : public Synchronizer, public DirectSteps {
   bool is_deterministic_;
   bool needs_norms_;  ///< of whole tensors
   Placement placement_;
+  int world_rank_;
   int node_index_;
   Sharding sharding_;
   std::unique_ptr<comm::Transport> node_;     ///< ranks that share the arena of parameters

@@ -150,8 +150,9 @@ class Synchronizer {
 
   /// Slots, and their division among owners: the ranks of a node, or all ranks of devices.
   [[nodiscard]] virtual const Sharding& sharding() const noexcept = 0;
-  /// The parameters of one slot in the host's memory, valid until the next call, between step() calls.
-  [[nodiscard]] virtual std::span<const float> values(std::size_t slot) = 0;
+  /// Collective, between step() calls: the parameters of one slot in rank 0's host memory, valid until the next call.
+  /// Returns nothing on other ranks.
+  [[nodiscard]] virtual std::span<const float> read(std::size_t slot) = 0;
   /// Local: calls `visitor` for parameters and states of optimizers, with values that are valid until the next call or
   /// step(). Readable between step() calls; writable before start(), but of what is visited as own only the parameters.
   virtual void visit(Access access, const std::function<void(const StoredPiece&)>& visitor) = 0;

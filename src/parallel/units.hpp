@@ -2,7 +2,7 @@
 // shards gathers, reduces and updates a unit at a time, and each rank keeps one part of it.
 // Invariant: a pure value of tensors and options. Parts are equal for the given number of parts, and consist of whole
 // blocks of Sharding. Vectors are in a region of their own, which every rank keeps whole.
-// Used by what places tensors in an arena; Sharding divides the units.
+// For what places tensors in an arena, and for strategies that shard. Sharding divides the units.
 #pragma once
 
 #include <cstddef>

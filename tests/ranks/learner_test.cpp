@@ -64,7 +64,7 @@ struct Samples {
   }
 };
 
-/// The digest of the parameters before the first step.
+/// The digest of the parameters before the first step, on the first rank.
 std::string initial_digest(const runtime::Communicator& world, const Recipe& recipe) {
   const auto transport = comm::make_transport(world, {.oversubscribed = true});
   metrics::PhaseTimers timers;
@@ -125,7 +125,8 @@ RANKS_TEST(Learner, InitialValuesAreThoseOfOneRank) {
     for (const std::uint64_t seed : {1, 2}) {
       recipe.seed = seed;
       const std::string expected = initial_digest(*own_alone, recipe);
-      EXPECT_EQ(initial_digest(support::world(), recipe), expected) << model;
+      const std::string found = initial_digest(support::world(), recipe);
+      EXPECT_EQ(found, support::world().rank() == 0 ? expected : "") << model;
       digests.insert(expected);
     }
   }

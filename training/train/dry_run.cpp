@@ -46,16 +46,22 @@ void use_first_time(Batches& batches, Learner& learner) {
   learner.try_out(all->part(0, 1));
 }
 
-/// The first rank's peak is often during the save of weights. Without room for a temporary file, the forecast omits it.
-void save_once(const Learner& learner) {
+core::Temporary make_folder() {
   std::error_code ignored;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(ignored);
   constexpr const char* name = "lockstep-dry-run";
   core::remove_leftovers(folder.string(), name);
-  const core::Temporary mine = core::make_temporary_folder(folder / name, 0700);
-  if (!mine) return;
+  return core::make_temporary_folder(folder / name, 0700);
+}
+
+/// Collective. The first rank's peak is often during the save of weights. Without room for a temporary file, the
+/// forecast omits it.
+void save_once(const runtime::Communicator& world, const Learner& learner) {
+  const core::Temporary mine = world.rank() == 0 ? make_folder() : core::Temporary{};
+  if (!world.any(static_cast<bool>(mine))) return;
   static_cast<void>(core::complaint_of([&] { learner.save(mine.path + "/weights.h5", {}, "--dry-run"); }));
-  std::filesystem::remove_all(mine.path, ignored);
+  std::error_code ignored;
+  if (mine) std::filesystem::remove_all(mine.path, ignored);
 }
 
 /// Pages of shared arenas count once a process has touched them. An owner reads its slice of all gradients. All ranks
@@ -168,7 +174,7 @@ DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& top
   const std::uint64_t left = runtime::available_memory().value;
   const bool is_too_large = world.any(left > 0 && plan.activation_bytes > left / n_local);
   if (!is_too_large) use_first_time(batches, learner);
-  if (world.rank() == 0) save_once(learner);
+  save_once(world, learner);
   const std::uint64_t of_batch =
       is_too_large ? batches.most() * nn::n_elements(batches.info().input) * sizeof(float) : 0;
   const std::uint64_t mine =

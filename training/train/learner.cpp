@@ -285,20 +285,38 @@ void Learner::use_own_statistics() {
   if (n_statistics_ > 0) set_statistics(std::span{statistics_}.first(n_statistics_));
 }
 
-void Learner::fill(std::size_t tensor, std::span<float> values) const {
+// Collective: a parameter in the order of the arena, on rank 0; a statistic on each rank.
+std::span<const float> Learner::read(std::size_t tensor) const {
   const std::size_t n_parameters = network_.parameters().size();
-  if (tensor < n_parameters) {
-    const nn::ArenaSlot& slot = executor_->slots()[slot_of_[tensor]];
-    executor_->unpack(slot.parameter, slot.all_rows(), synchronizer_->values(slot_of_[tensor]), values);
-    return;
-  }
-  std::ranges::copy(executor_->statistic(static_cast<int>(tensor - n_parameters)), values.begin());
+  return tensor < n_parameters ? synchronizer_->read(slot_of_[tensor])
+                               : executor_->statistic(static_cast<int>(tensor - n_parameters));
 }
 
+// Collective, in PyTorch's order on rank 0; no other rank needs `values`.
+void Learner::fill(std::size_t tensor, std::span<float> values) const {
+  const std::span<const float> elements = read(tensor);
+  if (world_.rank() != 0) return;
+  if (tensor >= network_.parameters().size()) {
+    std::ranges::copy(elements, values.begin());
+    return;
+  }
+  const nn::ArenaSlot& slot = executor_->slots()[slot_of_[tensor]];
+  executor_->unpack(slot.parameter, slot.all_rows(), elements, values);
+}
+
+// If rank 0 cannot write the file, it still reads all tensors, because other ranks do.
 void Learner::save(const std::string& path, const checkpoint::WeightsInfo& info, std::string_view flag,
                    core::Links links) const {
-  checkpoint::save_weights(
-      path, info, tensors_, [this](std::size_t tensor, std::span<float> values) { fill(tensor, values); }, flag, links);
+  std::size_t n_read = 0;
+  const auto fill_next = [&](std::size_t tensor, std::span<float> values) {
+    n_read = tensor + 1;
+    fill(tensor, values);
+  };
+  const auto complaint = core::complaint_of([&] {
+    if (world_.rank() == 0) checkpoint::save_weights(path, info, tensors_, fill_next, flag, links);
+  });
+  while (n_read < tensors_.size()) static_cast<void>(read(n_read++));
+  if (complaint) throw core::Error{*complaint};
 }
 
 std::string Learner::digest() const {
@@ -309,7 +327,7 @@ std::string Learner::digest() const {
     fill(i, values);
     digest.update(std::as_bytes(std::span{values}));
   }
-  return digest.hex();
+  return world_.rank() == 0 ? digest.hex() : "";
 }
 
 }  // namespace lockstep::training

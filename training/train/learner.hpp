@@ -85,7 +85,7 @@ class Learner final : private nn::Hooks {
 
   /// Collective: throws core::Error (failed), the same on all ranks, unless all parameters are finite.
   void require_finite();
-  /// Rank 0: whole files only.
+  /// Collective: on rank 0 a file of weights, which is whole or not there; the other arguments are rank 0's.
   void save(const std::string& path, const checkpoint::WeightsInfo& info, std::string_view flag,
             core::Links links = core::Links::followed) const;
   /// Collective: parameters, the optimizer's states and running statistics, of each lane if there are lanes. `path` and
@@ -101,7 +101,7 @@ class Learner final : private nn::Hooks {
   void load_checkpoint(const checkpoint::Checkpoint& from, const RunState& at);
   /// Collective: the minimum of ReplicaGuard::n_sound_steps() over all ranks.
   [[nodiscard]] std::uint64_t least_sound_steps() const;
-  /// A digest of parameters and running statistics.
+  /// Collective: on rank 0 a digest of parameters and running statistics; elsewhere nothing.
   [[nodiscard]] std::string digest() const;
 
   /// The first place on this rank where something was not finite.
@@ -171,6 +171,7 @@ class Learner final : private nn::Hooks {
   void copy_statistics(std::span<float> to) const;
   void set_statistics(std::span<const float> from);
   void fill(std::size_t tensor, std::span<float> values) const;
+  [[nodiscard]] std::span<const float> read(std::size_t tensor) const;
   void initialize(const parallel::StoredPiece& piece);
   void take_part(const parallel::StoredPiece& piece, std::span<const float> values);
 

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "core/finite.hpp"
 #include "training/train/learner.hpp"
 #include "training/train/model.hpp"
 
@@ -26,9 +25,8 @@ core::StepNumbers numbers_of(const StepPlace& at, const data::Batch& whole, cons
 /// from it.
 std::string Learner::find_not_finite() const {
   const auto slots = synchronizer_->sharding().slots();
-  for (std::size_t i = 0; i < slots.size(); ++i)
-    if (!core::all_finite(synchronizer_->values(i)))
-      return fmt::format("parameter {}, after the previous update", slots[i].name);
+  const auto bad = parallel::find_not_finite(slots, runtime::on_host(synchronizer_->arenas().parameters));
+  if (bad) return fmt::format("parameter {}, after the previous update", slots[*bad].name);
   const std::string node = executor_->inspection()->find_not_finite();
   return node.empty() ? "the loss" : node;
 }

@@ -172,8 +172,7 @@ std::optional<core::Error> Saver::save_last(const Snapshot& snapshot, bool is_st
   scene_.watchdog.enter(runtime::Activity::save, time_for_disk());
   const metrics::PhaseTimers::Scope scope{scene_.timers, metrics::Phase::save};
   learner_.use_mean_statistics();  // until the end, because the digest includes them
-  const auto complaint = core::complaint_of(
-      [&] { runtime::together(world_, [&] { world_.rank() == 0 ? save_weights(snapshot) : void(); }); });
+  const auto complaint = core::complaint_of([&] { runtime::together(world_, [&] { save_weights(snapshot); }); });
   if (!unsaved) unsaved = complaint;
   if (!unsaved) return std::nullopt;
   return core::Error{core::ExitCode::system, unsaved->problem()};
@@ -200,7 +199,7 @@ void Saver::tell_unsaved(const Saving& saving, const core::Error& why) const {
                                   why.problem().what, "earlier checkpoints stay"));
 }
 
-// On rank 0.
+// Collective.
 void Saver::save_weights(const Snapshot& snapshot) const try {
   learner_.save(scene_.run.weights_path(),
                 {.model = scene_.recipe.model, .epoch = snapshot.at.epoch, .samples_seen = snapshot.at.samples_seen},

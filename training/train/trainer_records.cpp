@@ -78,8 +78,10 @@ FinalRecord Trainer::final_record() {
       .data = gather_data(world_, recipe_, training, setup_.batches.evaluation.get()),
       .peak_memory = peak_memory(world_)};
   record.rmse = rmse_of(recipe_, record.loss);
-  if (options_.digest && world_.rank() == 0)
-    record.digest = fmt::format("weights {} losses {}", learner_.digest(), state_.digest_of_losses());
+  if (options_.digest) {
+    const std::string of_weights = learner_.digest();
+    if (world_.rank() == 0) record.digest = fmt::format("weights {} losses {}", of_weights, state_.digest_of_losses());
+  }
   return record;
 }
 
