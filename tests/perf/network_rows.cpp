@@ -176,25 +176,33 @@ class NetworkRows {
 
   void losses() {
     constexpr std::size_t n_classes = 1024;
-    const std::size_t n_rows = n_ / n_classes;
-    auto* const losses = arrays_.make<SampleLoss>(n_rows);
-    const LossRows<T> rows{.n_rows = n_rows,
-                           .n_outputs = n_classes,
-                           .row_elements = n_classes,
-                           .outputs = x_,
-                           .gradient = out_,
-                           .numbers = numbers_,
-                           .loss_scale = nullptr,
-                           .losses = losses,
-                           .has_bad_label = arrays_.make<std::uint32_t>(1)};
-    const std::size_t n_bytes =
-        2 * of_value * n_ + n_rows * sizeof(SampleLoss) + sizeof(core::StepNumbers) + sizeof(std::uint32_t);
-    auto* const labels = arrays_.make<std::int64_t>(n_rows);
-    add("softmax_cross_entropy", n_bytes + n_rows * sizeof(std::int64_t), SoftmaxCrossEntropy<T>{rows, labels, 0});
-    add("negative_log", n_bytes + n_rows * sizeof(std::int64_t), NegativeLog<T>{rows, labels});
-    add("mean_square", n_bytes + n_ * sizeof(float), MeanSquare<T>{rows, arrays_.make<float>(n_)});
-    add("sum_losses", n_rows * sizeof(SampleLoss) + 2 * sizeof(LossTotals),
-        SumLosses{n_rows, losses, arrays_.make<LossTotals>(1)});
+    auto* const losses = arrays_.make<SampleLoss>(n_ / n_classes);
+    auto* const labels = arrays_.make<std::int64_t>(n_ / n_classes);
+    auto* const has_bad = arrays_.make<std::uint32_t>(1);
+    const auto rows_of = [&](std::size_t n_outputs) {
+      const std::size_t row_elements = (n_outputs + pack_channels - 1) / pack_channels * pack_channels;
+      return LossRows<T>{.n_rows = n_ / row_elements,
+                         .n_outputs = n_outputs,
+                         .row_elements = row_elements,
+                         .outputs = x_,
+                         .gradient = out_,
+                         .numbers = numbers_,
+                         .loss_scale = nullptr,
+                         .losses = losses,
+                         .has_bad_label = has_bad};
+    };
+    const auto n_bytes_of = [](const LossRows<T>& rows, std::size_t of_label) {
+      return rows.n_rows * (2 * of_value * rows.row_elements + sizeof(SampleLoss) + of_label) +
+             sizeof(core::StepNumbers) + sizeof(std::uint32_t);
+    };
+    const LossRows<T> rows = rows_of(n_classes), long_rows = rows_of(50257);
+    add("softmax_cross_entropy", n_bytes_of(rows, sizeof(std::int64_t)), SoftmaxCrossEntropy<T>{rows, labels, 0});
+    add("softmax_of_long_rows", n_bytes_of(long_rows, sizeof(std::int64_t)),
+        SoftmaxCrossEntropy<T>{long_rows, labels, 0});
+    add("negative_log", n_bytes_of(rows, sizeof(std::int64_t)), NegativeLog<T>{rows, labels});
+    add("mean_square", n_bytes_of(rows, n_classes * sizeof(float)), MeanSquare<T>{rows, arrays_.make<float>(n_)});
+    add("sum_losses", rows.n_rows * sizeof(SampleLoss) + 2 * sizeof(LossTotals),
+        SumLosses{rows.n_rows, losses, arrays_.make<LossTotals>(1)});
   }
 
   KernelArrays& arrays_;

@@ -71,8 +71,7 @@ class CudaTeam {
     T total{};
 #ifdef __CUDA_ARCH__
     __shared__ T of_warps[32];
-    T value = values[0];
-    for (int n = warp_size / 2; n > 0; n /= 2) value = combine(value, __shfl_down_sync(0xffffffffu, value, n));
+    const T value = of_first_lane(values[0], combine);
     if (threadIdx.x % warp_size == 0) of_warps[threadIdx.x / warp_size] = value;
     __syncthreads();
     total = of_warps[0];
@@ -81,12 +80,29 @@ class CudaTeam {
 #endif
     return total;
   }
+  template <class T, class Combine>
+  LOCKSTEP_HOST_DEVICE PerThread<T> reduce_warps(const PerThread<T>& values, Combine combine) const {
+#ifdef __CUDA_ARCH__
+    return PerThread<T>{__shfl_sync(0xffffffffu, of_first_lane(values[0], combine), 0)};
+#else
+    return values;
+#endif
+  }
   template <class T>
   LOCKSTEP_HOST_DEVICE T sum(const PerThread<T>& values) const {
     return reduce(values, [](T a, T b) { return a + b; });
   }
 
  private:
+#ifdef __CUDA_ARCH__
+  /// The result is that of a warp in its first lane alone.
+  template <class T, class Combine>
+  __device__ static T of_first_lane(T value, Combine combine) {
+    for (int n = warp_size / 2; n > 0; n /= 2) value = combine(value, __shfl_down_sync(0xffffffffu, value, n));
+    return value;
+  }
+#endif
+
   std::byte* scratch_;
 };
 

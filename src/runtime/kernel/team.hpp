@@ -84,15 +84,23 @@ class HostTeam {
   /// halves of a warp, then quarters, ...; then warps one after another.
   template <class T, class Combine>
   [[nodiscard]] T reduce(const PerThread<T>& values, Combine combine) const {
-    T total{};
-    for (int warp = 0; warp < grid_.n_threads / warp_size; ++warp) {
-      T lanes[warp_size];
-      for (int lane = 0; lane < warp_size; ++lane) lanes[lane] = values[warp * warp_size + lane];
-      for (int n = warp_size / 2; n > 0; n /= 2)
-        for (int lane = 0; lane < n; ++lane) lanes[lane] = combine(lanes[lane], lanes[lane + n]);
-      total = warp == 0 ? lanes[0] : combine(total, lanes[0]);
-    }
+    const PerThread<T> of_warps = reduce_warps(values, combine);
+    T total = of_warps[0];
+    for (int thread = warp_size; thread < grid_.n_threads; thread += warp_size)
+      total = combine(total, of_warps[thread]);
     return total;
+  }
+  /// Combines the values of each warp in the same order, and gives its threads the result. They wait for no other warp.
+  template <class T, class Combine>
+  [[nodiscard]] PerThread<T> reduce_warps(const PerThread<T>& values, Combine combine) const {
+    PerThread<T> totals = values;
+    for (int first = 0; first < grid_.n_threads; first += warp_size) {
+      for (int n = warp_size / 2; n > 0; n /= 2)
+        for (int lane = 0; lane < n; ++lane)
+          totals[first + lane] = combine(totals[first + lane], totals[first + lane + n]);
+      for (int lane = 1; lane < warp_size; ++lane) totals[first + lane] = totals[first];
+    }
+    return totals;
   }
   template <class T>
   [[nodiscard]] T sum(const PerThread<T>& values) const {

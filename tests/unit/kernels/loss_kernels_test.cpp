@@ -1,6 +1,7 @@
 // Losses against sums in double; for gradients the scale, the padding, and the effect of labels out of range.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 
 #include "nn/cuda/kernels/loss.hpp"
@@ -12,16 +13,17 @@ namespace {
 
 TEST(Exponential, IsThatOfDoublesToTheLastPlaces) {
   double worst = 0;
-  for (float x = -87; x < 88.7F; x += 0.0137F) {
-    const double right = std::exp(static_cast<double>(x));
-    worst = std::max(worst, std::abs(static_cast<double>(exponential(x)) - right) / right);
+  for (std::uint32_t bits = 0; bits < 0x42ae'8000; bits += 4001) {  // to -87.25
+    const auto x = static_cast<double>(std::bit_cast<float>(bits));
+    const double error = std::abs(static_cast<double>(exponential(static_cast<float>(-x))) * std::exp(x) - 1);
+    worst = std::max(worst, error / (2 + x / 4));
   }
-  EXPECT_LT(worst, 1.2e-7);
+  EXPECT_LT(worst, 0x1p-24);
+  EXPECT_GT(worst, 0x1p-26) << "float32 cannot do better";
   EXPECT_EQ(exponential(0), 1);
-  EXPECT_EQ(exponential(-200), 0);
+  EXPECT_EQ(exponential(-87.34F), 0);
+  EXPECT_EQ(exponential(-1e30F), 0);
   EXPECT_EQ(exponential(-std::numeric_limits<float>::infinity()), 0);
-  EXPECT_NEAR(static_cast<double>(exponential(-100)), std::exp(-100.0), 0x1p-149);
-  EXPECT_TRUE(std::isinf(exponential(89)));
   EXPECT_TRUE(std::isnan(exponential(std::numeric_limits<float>::quiet_NaN())));
 }
 
@@ -42,6 +44,7 @@ class LossKernels : public ::testing::Test {
     x = random_rows<T>(n, row_elements, n_outputs, 1, 0, 3);
     gradient.assign(x.size(), round_to<T>(77));
     losses.assign(n, {});
+    labels.clear();
     for (std::size_t row = 0; row < n; ++row) labels.push_back(static_cast<std::int64_t>(row * 7 % outputs));
   }
   LossRows<T> rows() {
@@ -72,47 +75,88 @@ class LossKernels : public ::testing::Test {
 TYPED_TEST_SUITE(LossKernels, ElementTypes);
 
 TYPED_TEST(LossKernels, CrossEntropyOfSoftmax) {
-  for (const std::size_t outputs : {std::size_t{1}, std::size_t{10}, std::size_t{1000}, std::size_t{9001}}) {
+  // A warp has a row of up to 1024 outputs; of 50257 each thread of a block has several packs.
+  for (const std::size_t outputs : {1U, 10U, 1000U, 1024U, 1025U, 50257U}) {
     for (const double smoothing : {0.0, 0.1}) {
-      for (const std::size_t most_scratch : {std::size_t{1024}, std::size_t{48} << 10U}) {
-        SCOPED_TRACE(outputs);
-        this->fill(5, outputs);
-        const auto n = static_cast<double>(outputs);
-        expect_same_in_all_orders([&](Runner run) {
-          run(SoftmaxCrossEntropy<TypeParam>{this->rows(), this->labels.data(), smoothing, most_scratch});
-          Bytes all = bytes_of(this->gradient);
-          for (const SampleLoss& one : this->losses) {  // without the loss, because logarithms of libraries differ
-            const Bytes more = bytes_of(std::vector{one.is_top1, one.is_top5});
-            all.insert(all.end(), more.begin(), more.end());
-          }
-          return all;
-        });
-        Vector<double> log_sums;
-        for (std::size_t i = 0; i < 5; ++i) {
-          double sum = 0, total = 0;
-          for (std::size_t c = 0; c < outputs; ++c) {
-            sum += std::exp(number(this->row(i)[c]));
-            total += number(this->row(i)[c]);
-          }
-          log_sums.push_back(std::log(sum));
-          const double of_label = number(this->row(i)[static_cast<std::size_t>(this->labels[i])]);
-          const double right = (1 - smoothing) * (std::log(sum) - of_label) + smoothing * (std::log(sum) - total / n);
-          EXPECT_NEAR(this->losses[i].loss, right, 1e-6 * (1 + right));
+      SCOPED_TRACE(outputs);
+      this->fill(outputs == 10 ? 19 : 2, outputs);
+      const auto n = static_cast<double>(outputs);
+      expect_same_in_all_orders([&](Runner run) {
+        run(SoftmaxCrossEntropy<TypeParam>{this->rows(), this->labels.data(), smoothing});
+        Bytes all = bytes_of(this->gradient);
+        for (const SampleLoss& one : this->losses) {  // without the loss, because logarithms of libraries differ
+          const Bytes more = bytes_of(std::vector{one.is_top1, one.is_top5});
+          all.insert(all.end(), more.begin(), more.end());
         }
-        this->expect_gradient([&](std::size_t i, std::size_t c) {
-          const double target = static_cast<std::int64_t>(c) == this->labels[i] ? 1 - smoothing : 0;
-          return std::exp(number(this->row(i)[c]) - log_sums[i]) - smoothing / n - target;
-        });
-        EXPECT_EQ(*this->has_bad_label, 0U);
+        return all;
+      });
+      Vector<double> log_sums;
+      for (std::size_t i = 0; i < this->n_rows; ++i) {
+        double sum = 0, total = 0;
+        for (std::size_t c = 0; c < outputs; ++c) {
+          sum += std::exp(number(this->row(i)[c]));
+          total += number(this->row(i)[c]);
+        }
+        log_sums.push_back(std::log(sum));
+        const double of_label = number(this->row(i)[static_cast<std::size_t>(this->labels[i])]);
+        const double right = (1 - smoothing) * (std::log(sum) - of_label) + smoothing * (std::log(sum) - total / n);
+        EXPECT_NEAR(this->losses[i].loss, right, 1e-6 * (1 + right));
+      }
+      this->expect_gradient([&](std::size_t i, std::size_t c) {
+        const double target = static_cast<std::int64_t>(c) == this->labels[i] ? 1 - smoothing : 0;
+        return std::exp(number(this->row(i)[c]) - log_sums[i]) - smoothing / n - target;
+      });
+      EXPECT_EQ(*this->has_bad_label, 0U);
+    }
+  }
+}
+
+// Each thread's sum is relative to the largest number so far, which changes with every pack of ascending numbers.
+TYPED_TEST(LossKernels, CrossEntropyOfAscendingAndOfHugeNumbers) {
+  for (const std::size_t outputs : {std::size_t{1000}, std::size_t{20000}}) {
+    for (const float step : {1e-3F, 3.0F}) {
+      SCOPED_TRACE(outputs);
+      this->fill(1, outputs);
+      for (std::size_t c = 0; c < outputs; ++c) this->x[c] = round_to<TypeParam>(step * static_cast<float>(c) - 30000);
+      this->labels[0] = static_cast<std::int64_t>(outputs) - 3;
+      Runner{}(SoftmaxCrossEntropy<TypeParam>{this->rows(), this->labels.data(), 0});
+      const double max = number(this->row(0)[outputs - 1]);
+      double sum = 0;
+      for (std::size_t c = 0; c < outputs; ++c) sum += std::exp(number(this->row(0)[c]) - max);
+      const double right = max + std::log(sum) - number(this->row(0)[outputs - 3]);
+      EXPECT_NEAR(this->losses[0].loss, right, 2e-6 * (1 + right));
+      this->expect_gradient([&](std::size_t, std::size_t c) {
+        return std::exp(number(this->row(0)[c]) - max) / sum - (c == outputs - 3 ? 1 : 0);
+      });
+    }
+  }
+}
+
+TYPED_TEST(LossKernels, CrossEntropyOfWhatIsNotFiniteIsNaN) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (const std::size_t outputs : {std::size_t{100}, std::size_t{3000}}) {
+    for (const float value : {infinity, -infinity, std::numeric_limits<float>::quiet_NaN()}) {
+      SCOPED_TRACE(outputs);
+      this->fill(2, outputs);
+      for (std::size_t c = 0; c < 9; ++c) this->x[c] = round_to<TypeParam>(value);  // all that a thread reads first
+      this->x[outputs - 1] = round_to<TypeParam>(value);
+      this->labels = {20, 4};
+      Runner{}(SoftmaxCrossEntropy<TypeParam>{this->rows(), this->labels.data(), 0});
+      EXPECT_TRUE(std::isnan(this->losses[0].loss)) << value;
+      EXPECT_TRUE(std::isfinite(this->losses[1].loss));
+      for (std::size_t c = 0; c < outputs; ++c)
+        ASSERT_EQ(std::isfinite(number(this->gradient[c])), value == -infinity) << c;
+      if (value == -infinity) {
+        EXPECT_EQ(number(this->gradient[8]), 0);
       }
     }
   }
 }
 
 TYPED_TEST(LossKernels, ReadsLogitsBeforeItWritesGradientsInTheirPlace) {
-  for (const std::size_t most_scratch : {std::size_t{0}, std::size_t{4096}}) {
-    this->fill(3, 101);
-    SoftmaxCrossEntropy<TypeParam> body{this->rows(), this->labels.data(), 0.1, most_scratch};
+  for (const std::size_t outputs : {std::size_t{101}, std::size_t{5000}}) {
+    this->fill(3, outputs);
+    SoftmaxCrossEntropy<TypeParam> body{this->rows(), this->labels.data(), 0.1};
     Runner{}(body);
     body.rows.gradient = this->x.data();
     expect_same_in_all_orders([&, logits = this->x](Runner run) {
@@ -152,18 +196,45 @@ TYPED_TEST(LossKernels, RanksLabelsAsTheHostDoes) {
   EXPECT_EQ(this->losses[1].is_top1, 1U);
 }
 
+// Of packs before, with and behind the label; a few large numbers decide.
+TYPED_TEST(LossKernels, RanksLabelsAmongManyOutputs) {
+  for (const std::size_t outputs : {std::size_t{300}, std::size_t{3000}}) {
+    for (const std::size_t label : {std::size_t{3}, std::size_t{100}, outputs - 1}) {
+      for (std::size_t n_before = 0; n_before < 7; ++n_before) {
+        this->fill(1, outputs);
+        for (std::size_t c = 0; c < outputs; ++c) this->x[c] = round_to<TypeParam>(c % 3 == 0 ? -2.0F : 0.0F);
+        this->x[label] = round_to<TypeParam>(1);
+        // Each ranks first if it is before the label, or larger.
+        for (std::size_t i = 0; i < n_before; ++i) {
+          const std::size_t c = (label + 1 + i * (outputs / 7)) % outputs;
+          this->x[c] = round_to<TypeParam>(c < label ? 1 : 1.5F);
+        }
+        for (const std::size_t more : {std::size_t{2}, std::size_t{11}})
+          if (label + more < outputs) this->x[label + more] = round_to<TypeParam>(1);  // does not rank first
+        this->labels[0] = static_cast<std::int64_t>(label);
+        Runner{}(SoftmaxCrossEntropy<TypeParam>{this->rows(), this->labels.data(), 0});
+        EXPECT_EQ(this->losses[0].is_top1, n_before == 0 ? 1U : 0U) << outputs << ' ' << label << ' ' << n_before;
+        EXPECT_EQ(this->losses[0].is_top5, n_before < 5 ? 1U : 0U) << outputs << ' ' << label << ' ' << n_before;
+      }
+    }
+  }
+}
+
 TYPED_TEST(LossKernels, TellsOfLabelsThatAreNoClass) {
-  this->fill(3, 10);
-  this->labels = {3, 10, -1};
-  Runner{}(SoftmaxCrossEntropy<TypeParam>{this->rows(), this->labels.data(), 0.1});
-  EXPECT_EQ(*this->has_bad_label, 1U);
-  EXPECT_GT(this->losses[0].loss, 0);
-  EXPECT_EQ(this->losses[1].loss, 0);
-  for (std::size_t i = this->row_elements; i < this->gradient.size(); ++i) EXPECT_EQ(number(this->gradient[i]), 0);
-  *this->has_bad_label = 0;
-  Runner{}(NegativeLog<TypeParam>{this->rows(), this->labels.data()});
-  EXPECT_EQ(*this->has_bad_label, 1U);
-  EXPECT_EQ(this->losses[2].loss, 0);
+  for (const std::size_t outputs : {10, 2000}) {
+    this->fill(3, outputs);
+    this->labels = {3, static_cast<std::int64_t>(outputs), -1};
+    Runner{}(SoftmaxCrossEntropy<TypeParam>{this->rows(), this->labels.data(), 0.1});
+    EXPECT_EQ(*this->has_bad_label, 1U);
+    EXPECT_GT(this->losses[0].loss, 0);
+    EXPECT_EQ(this->losses[1].loss, 0);
+    for (std::size_t i = this->row_elements; i < this->gradient.size(); ++i) EXPECT_EQ(number(this->gradient[i]), 0);
+    *this->has_bad_label = 0;
+    Runner{}(NegativeLog<TypeParam>{this->rows(), this->labels.data()});
+    EXPECT_EQ(*this->has_bad_label, 1U);
+    EXPECT_EQ(this->losses[2].loss, 0);
+    *this->has_bad_label = 0;
+  }
 }
 
 TYPED_TEST(LossKernels, NegativeLogOfProbabilities) {

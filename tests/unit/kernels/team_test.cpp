@@ -83,6 +83,19 @@ TEST(HostTeam, AddsUpInTheOrderOfAGpu) {
   EXPECT_EQ(team.sum(values), 0);  // 1 is lost within the first warp
 }
 
+TEST(HostTeam, AddsUpEachWarpInTheSameOrder) {
+  const HostTeam team{{.n_blocks = 1, .n_threads = 64}, 0, ThreadOrder::ascending};
+  auto values = team.per_thread(0.0F);
+  values[0] = 1e8F;
+  values[16] = -1e8F;
+  values[1] = 1;
+  values[32] = 2;
+  values[63] = 3;
+  const auto sums = team.reduce_warps(values, [](float a, float b) { return a + b; });
+  for (int thread = 0; thread < 64; ++thread) EXPECT_EQ(sums[thread], thread < 32 ? 1 : 5);
+  EXPECT_EQ(values[1], 1);
+}
+
 TEST(HostTeam, RefusesMoreScratchThanItsGridGives) {
   HostTeam team{{.n_blocks = 1, .n_threads = 32, .scratch_bytes = 64}, 0, ThreadOrder::ascending};
   static_cast<void>(team.scratch<float>(4));

@@ -24,7 +24,8 @@ void enqueue_loss(runtime::Stream& stream, const char* name, const Body& body, c
 
 template <class T>
 void enqueue(runtime::Stream& stream, const SoftmaxCrossEntropy<T>& body) {
-  enqueue_loss(stream, "softmax_cross_entropy", body, body.rows, body.labels, body.rows.n_rows);
+  const char* const name = body.has_warp_for_row() ? "softmax_cross_entropy" : "softmax_of_long_rows";
+  enqueue_loss(stream, name, body, body.rows, body.labels, body.rows.n_rows);
 }
 
 template <class T>

@@ -1,4 +1,4 @@
-// The loss and its gradient: one block per row of a network's outputs; then the sum over rows.
+// The loss and its gradient, by rows of a network's outputs; then the sum over rows.
 // Invariant: losses are those of nn/host/loss; sums over a row and over rows have fixed orders.
 // Used by nn/cuda.
 #pragma once
@@ -46,10 +46,10 @@ struct LossRows {
   LOCKSTEP_HOST_DEVICE float factor() const {
     return numbers->scale * numbers->sample_weight * (loss_scale == nullptr ? 1 : *loss_scale);
   }
-  [[nodiscard]] Grid grid(std::size_t scratch_bytes) const {
+  /// A block for each row.
+  [[nodiscard]] Grid grid() const {
     const std::size_t warps = (n_packs() + 31) / 32;
-    return {static_cast<unsigned>(n_rows), 32 * static_cast<int>(std::min<std::size_t>(warps, most_threads / 32)),
-            scratch_bytes};
+    return {static_cast<unsigned>(n_rows), 32 * static_cast<int>(std::min<std::size_t>(warps, most_threads / 32))};
   }
 
   /// The row of this block.
@@ -114,7 +114,7 @@ struct NegativeLog {
   LossRows<T> rows;
   const std::int64_t* labels;
 
-  [[nodiscard]] Grid grid() const { return rows.grid(0); }
+  [[nodiscard]] Grid grid() const { return rows.grid(); }
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
@@ -150,7 +150,7 @@ struct MeanSquare {
   LossRows<T> rows;
   const float* targets;
 
-  [[nodiscard]] Grid grid() const { return rows.grid(0); }
+  [[nodiscard]] Grid grid() const { return rows.grid(); }
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {

@@ -88,27 +88,22 @@ LOCKSTEP_HOST_DEVICE Channels<T> load_channels_or_0(const T* elements, std::size
   return elements == nullptr ? Channels<T>{} : load_channels(elements, index);
 }
 
-/// e^x within 2 units of the last place, the same bits on both sides.
+/// e^x for x <= 0, within (2 + |x| / 2) 2^-24 of its value, the same bits on both sides; 0 below the smallest normal
+/// number. NaN stays NaN.
 LOCKSTEP_HOST_DEVICE inline float exponential(float x) noexcept {
-  if (x < -104) return 0;
-  if (x > 88.8F) return std::numeric_limits<float>::infinity();
+  constexpr float least = -87.33F, log2_e = 1.44269504F;
   constexpr float shifter = 12582912;  // 1.5 * 2^23: adding it rounds to a whole number, in the last bits
-  const float shifted = fused(x, 1.44269504F, shifter);
-  const float n = shifted - shifter;
-  const int exponent = std::bit_cast<std::int32_t>(shifted) - 0x4b400000;
-  const float r = fused(n, -1.42860677e-6F, fused(n, -0.693145752F, x));  // ln 2 in two parts, n of them exact
-  float p = 1.98756915e-4F;
-  p = fused(p, r, 1.39819995e-3F);
-  p = fused(p, r, 8.33345205e-3F);
-  p = fused(p, r, 4.16657962e-2F);
-  p = fused(p, r, 1.66666657e-1F);
-  p = fused(p, r, 0.5F);
-  p = fused(fused(p, r, 1), r, 1);
-  // In two steps, because powers below 2^-126 and 2^128 are not normal numbers. NaN may have any exponent, and stays
-  // NaN.
-  const int first = exponent / 2;
-  const auto power = [](int e) { return std::bit_cast<float>(static_cast<std::uint32_t>(e + 127) << 23); };
-  return p * power(first) * power(exponent - first);
+  const float shifted = fused(x, log2_e, shifter);
+  const float f = fused(x, log2_e, shifter - shifted);  // 2^f by a polynomial
+  float p = 1.55946778e-4F;
+  p = fused(p, f, 1.34066434e-3F);
+  p = fused(p, f, 9.61769279e-3F);
+  p = fused(p, f, 5.55031039e-2F);
+  p = fused(p, f, 2.40226522e-1F);
+  p = fused(p, f, 6.93147242e-1F);
+  p = fused(p, f, 1);
+  const float power = std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) << 23) + 0x3f800000U);
+  return x < least ? 0 : p * power;
 }
 
 }  // namespace lockstep::nn::cuda
