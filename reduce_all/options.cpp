@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <utility>
 
 #include "core/flags.hpp"
 #include "core/instruction_sets.hpp"
+#include "core/suggest.hpp"
+#include "reduce_all/check_options.hpp"
 #include "reduce_all/participants.hpp"
 #include "reduce_all/sizes.hpp"
 #include "runtime/launcher.hpp"
@@ -135,184 +136,137 @@ void require_fitting(const Borrowed& flag, const std::string& text) {
                     .fix = std::string{flag.fix}});
 }
 
+std::string help_of_borrowed() {
+  std::string help = R"(Flags of nccl-tests
+  other names: --minbytes, --maxbytes, --stepbytes, --stepfactor, --datatype, --iters, --warmup_iters, --local_register,
+  --output_file (--json)
+  accepted with the value that reduce_all always uses, and refused with others:
+)";
+  for (const std::string_view fitting : {"0", "1", "3", "0,1"}) {
+    std::vector<std::string> names;
+    for (const Borrowed& flag : borrowed)
+      if (flag.fitting == fitting) names.push_back(core::join(split_list(std::string{flag.flag})));
+    help += fmt::format("    {}: {}\n", core::join(split_list(std::string{fitting}), " or "), core::join(names));
+  }
+  return help;
+}
+
 void declare_what(core::Flags& flags, Options& o) {
-  flags.bytes("-b,--min-bytes,--minbytes", o.min_bytes);
-  flags.bytes("-e,--max-bytes,--maxbytes", o.max_bytes);
-  flags.value("-f,--step-factor,--stepfactor", [&o](const std::string& text) {
+  flags.heading("Vectors and algorithms");
+  flags.bytes("-b,--min-bytes,--minbytes S", o.min_bytes, "smallest size: 8, 64K, 1.5M, 1G; powers of 1024");
+  flags.bytes("-e,--max-bytes,--maxbytes S", o.max_bytes, "largest size");
+  flags.value("-f,--step-factor,--stepfactor X", {"factor between sizes", "2"}, [&o](const std::string& text) {
     o.step_factor =
         core::parse_number(text, "--step-factor", std::nextafter(1.0, 2.0), 1e9, "a factor above 1, such as 2");
   });
-  flags.value("-i,--step-bytes,--stepbytes",
+  flags.value("-i,--step-bytes,--stepbytes S", "difference between sizes, instead of -f",
               [&o](const std::string& text) { o.step_bytes = core::parse_bytes(text, "--step-bytes"); });
-  flags.value("-d,--dtype,--datatype", [&o](const std::string& text) { parse_dtypes(text, o); });
-  flags.value("-o,--op", [&o](const std::string& text) { parse_ops(text, o); });
-  flags.choice("--collective", "collective", o.collective, comm::all_collectives);
-  flags.value("--algorithm", [&o](const std::string& text) {
-    o.algorithm = is_all(text) ? std::vector<std::string>{} : parse_list(text, parse_algorithm);
-  });
-  flags.toggle("--in-place", o.in_place);
+  flags.value("-d,--dtype,--datatype T,...|all",
+              {core::join(core::names_of(core::all_dtypes), " ") +
+                   "; also half, bf16, float, double ...; `all` rounds sizes up to whole elements",
+               "float32"},
+              [&o](const std::string& text) { parse_dtypes(text, o); });
+  flags.value("-o,--op O,...|all",
+              {core::join(core::names_of(comm::all_reduce_ops), " ") +
+                   "; min and max return NaN if any rank has a NaN (`mpi`: as the library does)",
+               "sum"},
+              [&o](const std::string& text) { parse_ops(text, o); });
+  flags.choice("--collective C", "collective", o.collective, comm::all_collectives,
+               core::join(core::names_of(comm::all_collectives)) + "; sizes are of the whole vector");
+  flags.value("--algorithm A,...|all", {"--list describes them; auto: the choice of lockstep train", "all that apply"},
+              [&o](const std::string& text) {
+                o.algorithm = is_all(text) ? std::vector<std::string>{} : parse_list(text, parse_algorithm);
+              });
+  flags.toggle("--in-place", o.in_place, {"input and output share memory", "out of place"});
 }
 
 void declare_how(core::Flags& flags, Options& o) {
-  flags.number("-n,--iterations,--iters", o.iterations, 1, most_iterations);
-  flags.number("-w,--warmup-iterations,--warmup_iters", o.warmup_iterations, 0, many);
-  flags.number("-c,--check", o.check, 0, many);
-  flags.choice("--buffers", "buffer mode", o.buffers, all_buffer_modes);
-  flags.choice("--sync", "synchronisation", o.sync, all_syncs);
-  flags.number("--seed", o.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max());
-  flags.seconds("--max-time", o.max_time);
-  flags.seconds("-T,--timeout", o.timeout);
-  flags.value("--inject", [&o](const std::string& text) {
-    o.drill = std::make_shared<runtime::Drill>(runtime::parse_faults(text, runtime::FaultTaker::reduce_all));
-  });
+  flags.heading("Measurement");
+  flags.number(
+      "-n,--iterations,--iters N", o.iterations, 1, most_iterations,
+      {"samples per row; below 10 us, and on GPUs, a sample is the mean of a block of runs", "8 to 1000 by time"});
+  flags.number("-w,--warmup-iterations,--warmup_iters N", o.warmup_iterations, 0, many,
+               "untimed runs before each row; the first is verified");
+  flags.number("-c,--check N", o.check, 0, many,
+               "verified runs per row, between the timed ones, all elements; 0: none");
+  flags.choice("--buffers B", "buffer mode", o.buffers, all_buffer_modes,
+               "hot: the same buffers; dirty: input rewritten before each sample; cold: not in cache");
+  flags.choice("--sync Y", "synchronisation", o.sync, all_syncs,
+               "barrier: before each sample; none: samples back to back");
+  flags.number("--seed N", o.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
+               "test data and order of algorithms");
+  flags.seconds("--max-time T", o.max_time,
+                {"end after T; the current size gets fewer samples: 30s, 5min, 1h", "0: no limit"});
+  flags.seconds("-T,--timeout T", o.timeout, "after T without progress, name the rank that hangs and end; 0: never");
 }
 
 void declare_where(core::Flags& flags, Options& o) {
-  flags.number("--nproc", o.nproc, 1, runtime::most_processes);
-  flags.toggle("--verbose", o.verbose);
-  flags.number("--expect-ranks", o.expect_ranks, 1, many);
-  flags.number("--ranks-per-node", o.ranks_per_node, 1, many);
-  flags.value("--device", [&o](const std::string& text) {
-    o.device.kind = core::find_named(runtime::all_device_kinds, text, "device", "--device");
-  });
-  flags.toggle("--share-gpu", o.device.shares_gpu);
-  flags.toggle("--graph", o.graph);
-  flags.value("-R,--register,--local_register",
+  flags.heading("Ranks and devices");
+  flags.number("--nproc N", o.nproc, 1, runtime::most_processes,
+               {"start N ranks on this machine with the MPI of this build", "what the launcher started"});
+  flags.toggle("--verbose", o.verbose, "with --nproc: also print the launcher's messages about a failed job");
+  flags.number("--expect-ranks N", o.expect_ranks, 1, many,
+               {"end at once if the job does not have N ranks", "any number"});
+  flags.number("--ranks-per-node K", o.ranks_per_node, 1, many,
+               {"simulate nodes: every K ranks of a node are one", "real nodes"});
+  flags.choice("--device D", "device", o.device.kind, runtime::all_device_kinds, runtime::device_help);
+  flags.toggle("--share-gpu", o.device.shares_gpu,
+               "several ranks may share a GPU, with `staged` or `mpi`: NCCL refuses that");
+  flags.toggle(
+      "--graph", o.graph,
+      "on GPUs: record calls in a CUDA graph and replay it, so that the host launches each sample at once; NCCL "
+      "rows only");
+  flags.value("-R,--register,--local_register H",
+              {"on GPUs: register the vectors with NCCL, for each rank (local) or as one window of all ranks "
+               "(symmetric); none, local, symmetric, or 0, 1, 2 as in nccl-tests",
+               "none"},
               [&o](const std::string& text) { o.registration = parse_registration(text); });
   for (const Borrowed& flag : borrowed)
     flags.value(std::string{flag.flag}, [&flag](const std::string& text) { require_fitting(flag, text); });
-  flags.text("-J,--json,--output_file", o.json);
-  flags.text("--csv", o.csv);
-  flags.toggle("--samples", o.samples);
-  flags.number("--visits", o.visits, 0, most_visits);
-  flags.toggle("--verdict", o.verdict);
-  flags.value("--baseline", [&o](const std::string& text) { o.baseline = parse_list(text, parse_path); });
-  flags.value("--now", [&o](const std::string& text) {
-    o.now = parse_list(text, parse_path);
-    o.task = Task::compare;
+  flags.note(help_of_borrowed());
+}
+
+void declare_results(core::Flags& flags, Options& o) {
+  flags.heading("Results");
+  flags.text("-J,--json,--output_file F", o.json,
+             "every row with all figures; valid if the run is killed, too (then up to a second is missing)");
+  flags.text("--csv F", o.csv, "the same as CSV");
+  flags.toggle("--samples", o.samples, "keep the time of every sample in the JSON file");
+  flags.number("--visits N", o.visits, 0, most_visits,
+               {"after the table, measure every size N times more, for comparisons", "10 with --json, --baseline"});
+  flags.toggle("--verdict", o.verdict, "end with a few sentences about the result");
+  flags.heading("Comparison (share/doc/lockstep/share/doc/regression.md)");
+  flags.value("--baseline F[,F...]", "compare with earlier launches (JSON files); exit code 1 if this one is slower",
+              [&o](const std::string& text) { o.baseline = parse_list(text, parse_path); });
+  flags.value("--now F[,F...]",
+              "measure nothing: compare these files with --baseline; best are five or more launches a side",
+              [&o](const std::string& text) {
+                o.now = parse_list(text, parse_path);
+                o.task = Task::compare;
+              });
+  flags.value("--tolerance P", {"up to P percent longer counts as the same", "5"},
+              [&o](const std::string& text) { o.tolerance = parse_percent(text); });
+  flags.text("--junit F", o.junit, "the comparison as JUnit XML, a test case for each row and one for all together");
+  flags.heading("Other");
+  flags.action("--list", "list the algorithms with their steps and bytes", [&o] { o.task = Task::list; });
+  flags.action("--demo", "the tutorials' example; exit code 1 if the sum is wrong", [&o] { o.task = Task::demo; });
+  flags.value("--inject FAULT,...", "fire drill: cause the faults listed at the end", [&o](const std::string& text) {
+    o.drill = std::make_shared<runtime::Drill>(runtime::parse_faults(text, runtime::FaultTaker::reduce_all));
   });
-  flags.value("--tolerance", [&o](const std::string& text) { o.tolerance = parse_percent(text); });
-  flags.text("--junit", o.junit);
-  flags.action("--demo", [&o] { o.task = Task::demo; });
-  flags.action("--list", [&o] { o.task = Task::list; });
-  flags.action("--version", [&o] { o.task = Task::version; });
-  flags.action("-h,--help", [&o] { o.task = Task::help; });
-}
-
-void refuse(bool bad, std::string what, std::string where, std::string expected, std::string fix) {
-  if (bad) core::fail_usage({std::move(what), std::move(where), std::move(expected), std::move(fix)});
-}
-
-void check_sizes(const Options& o) {
-  refuse(o.min_bytes.value == 0, "a size of 0 B cannot be measured", "--min-bytes", "at least one element", "use -b 8");
-  refuse(o.step_bytes && o.step_bytes->value == 0, "a step of 0 B never ends", "--step-bytes", "at least one element",
-         "");
-  refuse(o.min_bytes > o.max_bytes,
-         fmt::format("the smallest size, {}, is above the largest, {}", core::format_bytes(o.min_bytes),
-                     core::format_bytes(o.max_bytes)),
-         "--min-bytes, --max-bytes", "-b not above -e (64M unless given)",
-         fmt::format("-e {} or more", o.min_bytes.value));
-}
-
-bool is_same_file(const std::string& one, const std::string& other) {
-  std::error_code ignored;
-  const auto canonical = [&ignored](const std::string& path) {
-    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
-  };
-  return !one.empty() && !other.empty() && canonical(one) == canonical(other);
-}
-
-// Flags about what is measured, how, and what is reported.
-constexpr std::array of_measuring{"--min-bytes", "--max-bytes",  "--step-factor", "--step-bytes", "--dtype",
-                                  "--op",        "--collective", "--in-place",    "--iterations", "--warmup-iterations",
-                                  "--check",     "--buffers",    "--sync",        "--seed",       "--max-time",
-                                  "--json",      "--csv",        "--samples",     "--verdict",    "--inject",
-                                  "--visits",    "--device",     "--share-gpu",   "--graph",      "--register"};
-
-// The demo's call is fixed.
-void check_demo(const core::Flags& flags) {
-  const auto check = [&flags](const char* flag) {
-    refuse(flags.has(flag), "the demo is one fixed sum, so this flag has no effect", fmt::format("--demo, {}", flag),
-           "one of the two", "leave out --demo to measure");
-  };
-  for (const char* flag : of_measuring) check(flag);
-  for (const char* flag : {"--baseline", "--now", "--tolerance", "--junit"}) check(flag);
-}
-
-void check_comparing(const core::Flags& flags) {
-  const auto check = [&flags](const char* flag) {
-    refuse(flags.has(flag), "--now compares files and measures nothing, so this flag has no effect",
-           fmt::format("--now, {}", flag), "one of the two", "leave out --now to measure");
-  };
-  for (const char* flag : of_measuring) check(flag);
-  for (const char* flag : {"--algorithm", "--nproc", "--ranks-per-node"}) check(flag);
-}
-
-// Each launch counts once, and unchanged.
-void check_compared(const Options& o) {
-  std::vector<std::string> compared = o.baseline;
-  compared.insert(compared.end(), o.now.begin(), o.now.end());
-  for (auto path = compared.begin(); path != compared.end(); ++path) {
-    for (const std::string& written : {o.json, o.csv, o.junit})
-      refuse(is_same_file(*path, written), fmt::format("'{}' would be overwritten", *path), "--baseline, --now",
-             "another name for the new result", "");
-    const bool is_repeated =
-        std::any_of(compared.begin(), path, [&](const auto& other) { return is_same_file(*path, other); });
-    refuse(is_repeated, fmt::format("'{}' is named twice", *path), "--baseline, --now", "each launch once", "");
-  }
-}
-
-void check_combinations(const core::Flags& flags, const Options& o) {
-  refuse(flags.has("--step-factor") && o.step_bytes.has_value(), "sizes grow either by a factor or by a step",
-         "--step-factor, --step-bytes", "one of the two", "leave out -f or -i");
-  refuse(flags.has("--op") && o.collective == comm::Collective::all_gather, "all_gather reduces nothing", "--op",
-         "no --op with --collective all_gather", "leave out -o");
-  refuse(o.samples && o.json.empty(), "--samples needs a file for the times", "--samples", "--json FILE as well",
-         "add --json FILE");
-  for (const char* flag : {"--now", "--tolerance", "--junit"})
-    refuse(flags.has(flag) && o.baseline.empty(), "there is nothing to compare with", flag, "--baseline FILE as well",
-           "add --baseline FILE");
-  refuse(!o.baseline.empty() && o.visits == 0, "without visits there is nothing to compare", "--baseline, --visits",
-         "at least one visit, better 10", "leave out --visits 0");
-  refuse(o.json == "-" || o.csv == "-", "results cannot go to stdout, where the table is", "--json, --csv", "a file",
-         "name a file");
-  refuse(is_same_file(o.json, o.csv) || is_same_file(o.json, o.junit) || is_same_file(o.csv, o.junit),
-         "two result files are the same", "--json, --csv, --junit", "a name for each", "");
-  check_compared(o);
-  refuse(o.timeout.value > 0 && o.timeout.value < 1, "a healthy rank may make no progress for less than a second",
-         "--timeout", "1s or more, or 0 for never", "use --timeout 1s");
-  refuse(o.device.shares_gpu && o.device.kind == runtime::DeviceKind::host,
-         "ranks share only GPUs, and this run is on the host", "--share-gpu, --device", "--device cuda, or auto",
-         "leave out --share-gpu");
-  refuse(o.graph && o.device.kind == runtime::DeviceKind::host,
-         "only calls on GPUs are recorded in a graph, and this run is on the host", "--graph, --device",
-         "--device cuda, or auto", "leave out --graph");
-  refuse(o.registration != comm::Registration::none && o.device.kind == runtime::DeviceKind::host,
-         "only memory of GPUs is registered with NCCL, and this run is on the host", "--register, --device",
-         "--device cuda, or auto", "leave out --register");
-  refuse(o.graph && o.buffers == BufferMode::cold,
-         "a graph replays one pair of buffers, but cold buffers change with every run", "--graph, --buffers",
-         "--buffers hot or dirty", "leave out one of them");
-  if (o.task == Task::demo) check_demo(flags);
-  if (o.task == Task::compare) check_comparing(flags);
-  const bool drills_check = o.drill && o.drill->is_of_checks();
-  refuse(drills_check && o.check == 0, "this fault shows only in checked iterations, and -c 0 turns them off",
-         "--inject, --check", "-c above 0", "leave out -c 0");
+  flags.action("--version", "print the version", [&o] { o.task = Task::version; });
+  flags.action("-h,--help", "print this", [&o] { o.task = Task::help; });
 }
 
 void parse(const std::vector<std::string>& arguments, CommandLine& line) {
   Options& options = line.options;
   core::Flags flags{"reduce_all [flags]"};
-  declare_what(flags, options);
-  declare_how(flags, options);
-  declare_where(flags, options);
+  declare(flags, options);
   flags.parse(arguments);
   const bool is_kept = !options.json.empty() || !options.baseline.empty();
   if (!flags.has("--visits") && is_kept) options.visits = visits_kept;
   if (options.task == Task::help || options.task == Task::version || options.task == Task::list) return;
   core::check_instruction_limit();
-  check_combinations(flags, options);
-  check_sizes(options);
+  check(flags, options);
   line.calls = find_calls(options);
 }
 
@@ -327,6 +281,13 @@ std::string_view name(BufferMode mode) noexcept {
     case BufferMode::cold: break;
   }
   return "cold";
+}
+
+void declare(core::Flags& flags, Options& options) {
+  declare_what(flags, options);
+  declare_how(flags, options);
+  declare_where(flags, options);
+  declare_results(flags, options);
 }
 
 CommandLine parse_command_line(const std::vector<std::string>& arguments) {

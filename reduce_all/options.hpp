@@ -14,6 +14,7 @@
 #include "comm/device_plan.hpp"
 #include "core/dtype.hpp"
 #include "core/error.hpp"
+#include "core/flags.hpp"
 #include "core/units.hpp"
 #include "runtime/fault.hpp"
 #include "runtime/gpu_choice.hpp"
@@ -83,5 +84,8 @@ struct CommandLine {
 
 /// `arguments` as typed, without the program's name. Does not throw for user input.
 [[nodiscard]] CommandLine parse_command_line(const std::vector<std::string>& arguments);
+
+/// Parsing fills `options`, which must outlive `flags`.
+void declare(core::Flags& flags, Options& options);
 
 }  // namespace lockstep::reduce_all

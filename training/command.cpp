@@ -88,10 +88,13 @@ bool asks_for_help(const std::vector<std::string>& arguments) {
 }
 
 void declare_launch(core::Flags& flags, Invocation& invocation) {
-  flags.number("--nproc", invocation.nproc, 1, runtime::most_processes);
-  flags.number("--expect-ranks", invocation.expect_ranks, 1, std::numeric_limits<int>::max());
-  flags.seconds("--timeout", invocation.timeout);
-  flags.toggle("--verbose", invocation.verbose);
+  flags.number("--nproc N", invocation.nproc, 1, runtime::most_processes,
+               {"start N ranks on this machine", "what the launcher started"});
+  flags.number("--expect-ranks N", invocation.expect_ranks, 1, std::numeric_limits<int>::max(),
+               {"end at once if there are not N ranks", "any number"});
+  flags.toggle("--verbose", invocation.verbose, "with --nproc: also print the launcher's messages about a failed job");
+  flags.seconds("--timeout T", invocation.timeout,
+                "after T without progress, name the rank that hangs or is gone, and end; 0: never");
 }
 
 Invocation make_invocation(const std::string& usage, Action (*declare)(core::Flags&),

@@ -95,10 +95,25 @@ void make_verification(Invocation& invocation, const TrainCommand& command) {
   };
 }
 
+constexpr std::string_view exit_codes = R"(
+Exit codes: 0 done, 1 the loss is not finite or a verification failed, 2 usage or bad input, 3 system or MPI, 4 a rank
+hangs, 85 stopped with a checkpoint (resume with --resume auto), 128+n ended by signal n.
+)";
+
+std::string train_help() {
+  core::Flags flags{""};
+  RunOptions options;
+  Invocation launch;
+  flags.heading("The run");
+  declare_launch(flags, launch);
+  declare_run(flags, options);
+  return fmt::format("{}\n{}{}", recipe_help(), flags.help(28), exit_codes);
+}
+
 }  // namespace
 
 Invocation parse_train(const std::vector<std::string>& arguments) {
-  if (asks_for_help(arguments)) return {.text = recipe_help() + run_help()};
+  if (asks_for_help(arguments)) return {.text = train_help()};
   if (asks_for_replay(arguments)) return parse_replay(arguments);
   if (asks_for_self_test(arguments)) return parse_self_test(arguments);
   auto command = std::make_shared<TrainCommand>();

@@ -15,14 +15,14 @@ std::string help_text(const VerbCommand& command) {
 
 /// The help of the verb, or of the KIND that is named before any flag.
 std::string help_of(const VerbCommand& command, const Verb& verb, const std::vector<std::string>& arguments) {
+  core::Flags flags{""};
+  static_cast<void>(verb.declare(flags));
+  Invocation launch;
+  declare_launch(flags, launch);
   const bool names_kind = verb.help_of_kind != nullptr && !arguments.front().starts_with('-');
-  return fmt::format(
-      "{} {} [flags]: {}\n\n{}      --nproc N          start N ranks on this machine\n"
-      "      --expect-ranks N   end at once if there are not N ranks\n"
-      "      --verbose          with --nproc: also print the launcher's messages about a failed job\n"
-      "      --timeout T        name a rank that is stopped or gone after T, and end; 0: never     (300s)\n"
-      "  -h, --help\n",
-      command.name, verb.usage, verb.summary, names_kind ? verb.help_of_kind(arguments.front()) : verb.help());
+  const VerbText text = names_kind ? verb.help_of_kind(arguments.front(), flags) : verb.help();
+  return fmt::format("{} {} [flags]: {}\n\n{}{}  -h, --help\n{}", command.name, verb.usage, verb.summary, text.before,
+                     flags.help(), text.after);
 }
 
 }  // namespace

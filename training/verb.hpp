@@ -1,5 +1,5 @@
 // Commands whose first argument is a verb, such as lockstep shard VERB and lockstep ckpt VERB.
-// Invariant: the help of a verb names each of its flags with its default.
+// Invariant: the help of a verb lists its flags as they are declared.
 // Used by these commands, each a folder with a file for each verb.
 #pragma once
 
@@ -12,13 +12,20 @@
 
 namespace lockstep::training {
 
+/// What the help of a verb says before and after its flags.
+struct VerbText {
+  std::string before{};
+  std::string after{};
+};
+
 struct Verb {
   std::string_view name;
   std::string_view summary;  ///< one line for --help
   std::string_view usage;    ///< after the command, without its flags
-  std::string (*help)();     ///< the rest, after summary and usage
+  VerbText (*help)();
   Action (*declare)(core::Flags& flags);
-  std::string (*help_of_kind)(std::string_view kind) = nullptr;  ///< the same for one KIND; throws if there is none
+  /// The same for one KIND, whose flags alone it leaves in the help; throws if there is none.
+  VerbText (*help_of_kind)(std::string_view kind, core::Flags& flags) = nullptr;
 };
 
 struct VerbCommand {

@@ -1,4 +1,5 @@
-# Declares libraries: usage requirements on targets, no global flags, no globbing.
+# Declares libraries: usage requirements on targets, no global flags. Only layers are found by globbing, as
+# each is a folder (src/nn/ops).
 
 add_library(lockstep_options INTERFACE)
 # The host code that nvcc generates does not pass -Wpedantic.
@@ -39,6 +40,11 @@ function(lockstep_add_module name)
   endif()
 endfunction()
 
+# Sources ask for __x86_64__, so the compiler decides here, too. CMAKE_SYSTEM_PROCESSOR is empty if a user sets
+# CMAKE_SYSTEM_NAME, as for compute nodes of a Cray.
+include(CheckCXXSourceCompiles)
+check_cxx_source_compiles("#ifndef __x86_64__\n#error another processor\n#endif\nint main() {}" LOCKSTEP_IS_X86)
+
 # lockstep_loop_sources(<variable> <file> [<flag> ...])
 # Element loops compiled once for each instruction set of core/loop_sets.hpp, which says why: sets the variable to one source for each
 # set, a file in the build folder that includes <file>. Only these may carry such flags. Contraction of a*b+c is off, as all sets must
@@ -55,7 +61,7 @@ function(lockstep_loop_sources variable file)
   endif()
   set(sets plain)
   set(flags_of_plain ${flags})
-  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  if(LOCKSTEP_IS_X86)
     list(APPEND sets avx2 avx512)
     if(LOCKSTEP_SANITIZE)
       list(APPEND flags -fno-sanitize=undefined)

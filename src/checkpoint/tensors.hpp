@@ -14,7 +14,7 @@
 #include "checkpoint/named_file.hpp"
 #include "checkpoint/reader.hpp"
 #include "core/dtype.hpp"
-#include "nn/network.hpp"
+#include "nn/graph/network.hpp"
 
 namespace lockstep::checkpoint {
 

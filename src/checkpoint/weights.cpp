@@ -69,24 +69,25 @@ Differences find_differences(const TensorSource& from, std::span<const TensorSpe
   return differences;
 }
 
+bool all_begin_with(const TensorSource& from, std::span<const std::size_t> weights, std::string_view prefix) {
+  return std::ranges::all_of(weights, [&](std::size_t i) { return from.tensors[i].spec.name.starts_with(prefix); });
+}
+
 /// The prefix that a wrapper adds to the names of a model.
 struct Wrapper {
   std::string_view prefix;
   std::string_view made_by;
 };
 constexpr std::array wrappers{Wrapper{"module.", "DistributedDataParallel"}, Wrapper{"_orig_mod.", "torch.compile"},
+                              Wrapper{"_fsdp_wrapped_module.", "FullyShardedDataParallel"},
                               Wrapper{"model.", "a module that holds the model"}};
 
-/// Returns the wrapper's prefix that all weights have after `prefix`; empty if there is none.
-std::string_view find_wrapper(const TensorSource& from, std::string_view prefix) {
-  const std::vector<std::size_t> weights = find_weights(from);
-  for (const Wrapper& wrapper : wrappers) {
-    const auto has_it = [&](std::size_t i) {
-      return std::string_view{from.tensors[i].spec.name}.substr(prefix.size()).starts_with(wrapper.prefix);
-    };
-    if (!weights.empty() && std::ranges::all_of(weights, has_it)) return wrapper.prefix;
-  }
-  return {};
+/// Returns `prefix` and the known wrapper's prefix that all weights have after it; the same if there is none.
+std::string with_wrapper(const TensorSource& from, std::span<const std::size_t> weights, const std::string& prefix) {
+  for (const Wrapper& wrapper : wrappers)
+    if (const std::string longer = prefix + std::string{wrapper.prefix}; all_begin_with(from, weights, longer))
+      return longer;
+  return prefix;
 }
 
 /// Only the weights, without `prefix`, which all of them have.
@@ -99,26 +100,33 @@ TensorSource without_prefix(const TensorSource& from, std::string_view prefix) {
   return subset(std::move(source), std::move(order));
 }
 
-/// A source whose names fit the model, and the prefix that was removed; if none fits, the longest prefix that was
-/// tried.
+/// A source whose names fit the model, and the prefix that was removed; if none fits, the longest known one.
 struct Unwrapped {
-  std::optional<TensorSource> source;
-  std::string prefix;
+  std::optional<TensorSource> source{};
+  std::string prefix{};
 };
 
 Unwrapped unwrap(const TensorSource& from, std::span<const TensorSpec> tensors) {
-  std::string prefix;
-  for (std::string_view next = find_wrapper(from, prefix); !next.empty(); next = find_wrapper(from, prefix)) {
-    prefix += next;
+  const std::vector<std::size_t> weights = find_weights(from);
+  if (weights.empty()) return {};
+  const std::string& first = from.tensors[weights.front()].spec.name;
+  for (const TensorSpec& tensor : tensors) {
+    if (!first.ends_with("." + tensor.name)) continue;
+    const std::string prefix = first.substr(0, first.size() - tensor.name.size());
+    if (!all_begin_with(from, weights, prefix)) continue;
     TensorSource source = without_prefix(from, prefix);
     if (find_differences(source, tensors).text().empty()) return {std::move(source), prefix};
   }
-  return {std::nullopt, prefix};
+  std::string known;
+  for (std::string next = with_wrapper(from, weights, ""); next != known; next = with_wrapper(from, weights, known))
+    known = next;
+  return {std::nullopt, known};
 }
 
 std::string wrapper_text(const std::string& prefix) {
   const auto found = std::ranges::find_if(wrappers, [&](const Wrapper& one) { return prefix.starts_with(one.prefix); });
-  return fmt::format("'{}', which {} puts before all names", prefix, found->made_by);
+  return fmt::format("'{}', which {} puts before all names", prefix,
+                     found != wrappers.end() ? found->made_by : wrappers.back().made_by);
 }
 
 [[noreturn]] void refuse_wrapped(const NamedFile& named, const std::string& model, const TensorSource& from,

@@ -14,7 +14,7 @@
 #include "checkpoint/tensors.hpp"
 #include "core/pending.hpp"
 #include "core/units.hpp"
-#include "nn/network.hpp"
+#include "nn/graph/network.hpp"
 #include "runtime/communicator.hpp"
 
 namespace lockstep::checkpoint {

@@ -46,16 +46,16 @@ inline constexpr std::array all_reduce_ops{ReduceOp::sum, ReduceOp::prod, Reduce
 }
 
 /// A collective call, the same on all ranks. `n_elements` is the whole vector: all_reduce's input and output,
-/// reduce_scatter's input, all_gather's output. The other side of the latter two is this rank's part() of it, which
-/// nothing else computes.
+/// reduce_scatter's input, all_gather's output. The output of reduce_scatter and the input of all_gather are this
+/// rank's part() of it. Nothing else computes parts.
 struct Call {
   Collective collective = Collective::all_reduce;
   core::DType dtype = core::DType::float32;
   ReduceOp op = ReduceOp::sum;
   std::size_t n_elements = 0;
   std::size_t grain = 1;  ///< parts begin at multiples of this many elements
-  /// Sums are those of one binary tree over ranks, whatever the collective and the length: see choose(). Parts then lie
-  /// in the order of PowerOfTwoFold::mirrored_part(), else in rank order.
+  /// Whether every element is summed by the same binary tree over ranks, for any collective and any length: see
+  /// choose(). If so, parts lie in the order of PowerOfTwoFold::mirrored_part(), else in rank order.
   bool is_order_fixed = false;
 
   [[nodiscard]] core::Bytes bytes() const noexcept { return {n_elements * element_size()}; }
@@ -68,8 +68,8 @@ struct Call {
   [[nodiscard]] core::Slice output(int rank, int n_ranks) const noexcept {
     return collective == Collective::reduce_scatter ? part(rank, n_ranks) : core::Slice{0, n_elements};
   }
-  /// The part of the whole vector that belongs to `rank`. Lengths differ by at most one grain; no part is longer than
-  /// that of rank 0.
+  /// The part of the whole vector that belongs to `rank`. Lengths differ by at most one grain; rank 0 has the longest
+  /// part.
   [[nodiscard]] core::Slice part(int rank, int n_ranks) const noexcept {
     const int index = is_order_fixed ? PowerOfTwoFold{n_ranks, rank}.mirrored_part() : rank;
     return core::partition(n_elements, static_cast<std::size_t>(n_ranks), static_cast<std::size_t>(index), grain);

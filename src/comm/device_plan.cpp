@@ -24,6 +24,10 @@ std::unique_ptr<DeviceGroup> make_device_group(Transport& transport, const runti
   return row.group(row, transport);
 }
 
+std::string_view lacking_for_devices() {
+  return nccl_version().empty() ? "this program is built without NCCL: build it with NCCL 2.18 or newer" : "";
+}
+
 AllConnections gather_connections(const runtime::Communicator& world, const runtime::Topology& topology,
                                   const Connection& mine) {
   AllConnections all;

@@ -85,10 +85,10 @@ class DeviceGroup {
   /// Collective: the same implementation for `part`, consecutive ranks; each rank is in one part. Calls of both groups
   /// may share a stream, so all ranks must start them in the same order. Both groups must outlive it.
   [[nodiscard]] virtual std::unique_ptr<DeviceGroup> split(Transport& part) = 0;
-  /// Collective: a plan by which each rank sends `bytes`, in equal parts (core::partition by exchange_alignment), to
-  /// the `n_neighbours` ranks right of it in a ring, and receives as much from those left of it; bind() takes the sent
-  /// and the received bytes. Needs more than `n_neighbours` ranks. Null if data cannot go from device to device. The
-  /// group must outlive it.
+  /// Collective: a plan in which the ranks form a ring. Each sends `bytes` to the `n_neighbours` ranks right of it, in
+  /// equal parts (core::partition by exchange_alignment), and receives as much from those left of it. bind() takes the
+  /// sent and the received bytes. Needs more than `n_neighbours` ranks. Null if data cannot go from device to device.
+  /// The group must outlive it.
   [[nodiscard]] virtual std::unique_ptr<DevicePlan> make_exchange(core::Bytes /*bytes*/, int /*n_neighbours*/) {
     return nullptr;
   }
@@ -132,11 +132,18 @@ struct AllConnections {
 [[nodiscard]] AllConnections gather_connections(const runtime::Communicator& world, const runtime::Topology& topology,
                                                 const Connection& mine);
 
+/// The library of the devices, for messages.
+inline constexpr std::string_view device_library = "NCCL";
+
+/// What this program lacks to sum from device to device; empty if nothing.
+[[nodiscard]] std::string_view lacking_for_devices();
+
 /// The version of the GPU library in use: "2.28.9"; empty if the program is built without one.
 [[nodiscard]] std::string nccl_version();
 
-/// Call before any other use of the library that was found at the start, which may not be the one that this program was
-/// built with. Throws core::Error (usage) if it is older than 2.18; newer functions are used only if it has them.
+/// Call this before any other use of the library: the one found at the start of the program may differ from the one
+/// that the program was built with. Throws core::Error (usage) if it is older than 2.18. Newer functions are used only
+/// if it has them.
 void require_nccl();
 
 /// What this program lacks for the registration, "needs NCCL 2.28.7 or newer, and ..."; nothing if it is supported.
@@ -145,10 +152,10 @@ void require_nccl();
 /// Device memory that a group can register. Throws core::Error (system) if there is not enough.
 [[nodiscard]] runtime::Buffer allocate_to_register(core::Bytes size);
 
-/// Makes a group that uses pinned memory and an algorithm of the host, with the bits of that algorithm: `by`, or by
-/// default the choice of choose() for each call. Works with any transport, also if ranks share a GPU. start() enqueues
-/// the copy to the host, and finish() waits for that copy alone: kernels enqueued after it run while the ranks
-/// communicate. The transport must outlive the group.
+/// Makes a group that copies to pinned memory and runs an algorithm of the host there, to the bits of that algorithm.
+/// The algorithm is `by`; without one, choose() chooses it for each call. Works with any transport, also if ranks share
+/// a GPU. start() enqueues the copy to the host, and finish() waits for that copy alone: kernels that are enqueued
+/// after the copy run while the ranks communicate. The transport must outlive the group.
 [[nodiscard]] std::unique_ptr<DeviceGroup> make_staged(Transport& transport, const Algorithm* by = nullptr);
 
 }  // namespace lockstep::comm

@@ -1,5 +1,5 @@
-// How ranks work in pairs if their number is not a power of two, and the order of parts in which pairs of neighbours
-// come first.
+// Which ranks work in pairs if their number is not a power of two, and the order of parts if the first pairs are
+// neighbours.
 // Invariant: neighbours are adjacent, so partial results stay sums over consecutive ranks. A pure value.
 // Used by the algorithms that work in pairs, and by Call::part().
 #pragma once
@@ -33,9 +33,22 @@ struct PowerOfTwoFold {
   /// The part of this rank if parts lie in that order; the part of a rank aside comes just before its partner's.
   [[nodiscard]] int mirrored_part() const noexcept {
     const int place = mirrored(active_rank);
-    int n_aside = 0;  // with parts before this place
-    for (int before = 0; extra > 0 && before < place; ++before) n_aside += mirrored(before) < extra ? 1 : 0;
-    return place + n_aside + (has_partner ? 1 : 0);
+    return place + n_aside_before(place) + (has_partner ? 1 : 0);
+  }
+
+  /// The number of ranks aside whose partners are at places before `place`. Even active ranks are at the first half of
+  /// all places, odd ones at the second; in each half the same holds for the next bit.
+  [[nodiscard]] int n_aside_before(int place) const noexcept {
+    int n_before = 0;
+    int n_aside = extra;  // with partners in the present half
+    for (int half = n_active / 2; half >= 1; half /= 2) {
+      const int n_even = (n_aside + 1) / 2;
+      const bool is_in_second = place > half;
+      if (is_in_second) n_before += n_even;
+      n_aside = is_in_second ? n_aside - n_even : n_even;
+      place -= is_in_second ? half : 0;
+    }
+    return n_before + (place > 0 ? n_aside : 0);
   }
 
   int n_active;

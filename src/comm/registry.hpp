@@ -89,21 +89,22 @@ struct Choice {
   bool is_fused = false;
 };
 
-/// Chooses the algorithm for `call` over ranks on these nodes, one without an obstacle(). On one node: shared memory.
-/// On several: a ring for the halves of an all_reduce; otherwise recursive doubling for short vectors, hierarchical if
-/// nodes have several ranks, and for one rank per node Rabenseifner's algorithm, or a ring if the number of ranks is
-/// not a power of two. Training sums the gradients of a node first and then asks for each owner's slice, one rank per
-/// node.
+/// Chooses the algorithm for `call` over ranks on these nodes, one without an obstacle(). On one node, that is shared
+/// memory. On several nodes, a reduce_scatter or all_gather takes a ring. An all_reduce takes recursive doubling for
+/// short vectors. For longer ones it is hierarchical if nodes have several ranks. With one rank per node it takes
+/// Rabenseifner's algorithm, or a ring if the number of ranks is not a power of two. Training sums the gradients of a
+/// node first, and then asks for each owner's slice, with one rank per node.
 ///
-/// If the call's order is fixed, sums follow a binary tree over ranks: recursive doubling pairs rank r with r^1, then
-/// the pairs, ..., and both sides add the lower one first; recursive halving gives each element of a reduce_scatter the
-/// same bits. Training uses the same tree through shared memory on a node, and this one between nodes.
+/// If the call's order is fixed, sums follow a binary tree over ranks. Recursive doubling pairs rank r with r^1, then
+/// pairs with pairs, ..., and both sides add the lower ranks first. Recursive halving gives each element of a
+/// reduce_scatter the same bits. Training uses the same tree through shared memory on a node, and through these
+/// algorithms between nodes.
 ///
 /// A pure function, so all ranks get the same.
 [[nodiscard]] Choice choose(const Call& call, std::span<const int> nodes);
 
-/// Chooses the algorithm for vectors on devices: the library of the devices if there is one and each rank has its own
-/// device, else through the host.
+/// Chooses the algorithm for vectors on devices: that of the devices' library if it supports the call and each rank has
+/// its own device, else one through the host.
 [[nodiscard]] const Algorithm& choose_for_devices(const Call& call, const Transport& transport, Devices devices);
 
 /// Why `algorithm` does not support `call` over these ranks with such devices, as the end of "NAME ..."; nothing if it

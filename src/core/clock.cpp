@@ -1,6 +1,7 @@
 #include "core/clock.hpp"
 
 #include <chrono>
+#include <ctime>
 #include <thread>
 
 namespace lockstep::core {
@@ -11,6 +12,7 @@ std::chrono::duration<double> to_duration(Seconds time) noexcept { return std::c
 class RealClock final : public Clock {
  public:
   [[nodiscard]] Seconds now() const noexcept override { return core::now(); }
+  [[nodiscard]] std::int64_t date() const noexcept override { return std::time(nullptr); }
   void sleep(Seconds time) const override { std::this_thread::sleep_for(to_duration(time)); }
   void wait(std::condition_variable& wake, std::unique_lock<std::mutex>& lock, Seconds time) const override {
     wake.wait_for(lock, to_duration(time));

@@ -17,6 +17,42 @@ struct Place {
   std::function<void(const std::string&)> take;
 };
 
+// A line of the help: a flag as it is shown, or only text.
+struct HelpRow {
+  std::string flag{};
+  std::string text{};
+  std::string by_default{};
+};
+
+constexpr std::size_t help_width = 120, default_column = 86;
+
+// The first names of a flag, and the placeholder of its value.
+std::string shown(const std::string& flag) {
+  const std::string letter = flag.starts_with("--") ? "" : flag.substr(0, 2) + ",";
+  return fmt::format("  {:<3} {}{}", letter, long_name(flag), flag.substr(std::min(flag.find(' '), flag.size())));
+}
+
+std::string list(const HelpRow& row, std::size_t column) {
+  if (row.flag.empty()) return row.text;
+  std::string lines, line = fmt::format("{:<{}}", row.flag, column - 1);
+  const auto make_room = [&](std::size_t n) {
+    if (line.size() + n <= help_width) return;
+    lines += line + '\n';
+    line = std::string(column - 1, ' ');
+  };
+  for (std::size_t begin = 0; begin < row.text.size();) {
+    const std::size_t end = std::min(row.text.find(' ', begin), row.text.size());
+    make_room(1 + end - begin);
+    line += ' ' + row.text.substr(begin, end - begin);
+    begin = end + 1;
+  }
+  if (!row.by_default.empty()) {
+    make_room(row.by_default.size() + 4);
+    line = fmt::format("{:<{}} ({})", line + ' ', default_column - 1, row.by_default);
+  }
+  return lines + line + '\n';
+}
+
 // Splits "--val=" into "--val" and "", because the parser would take the next argument for the value.
 std::vector<std::string> split_empty_values(const std::vector<std::string>& arguments) {
   std::vector<std::string> words;
@@ -67,6 +103,7 @@ struct Flags::State {
   Place rest{};
   std::size_t least_rest = 0;
   std::vector<std::string> typed_words{};
+  std::vector<HelpRow> rows{};
 
   void distribute();
 };
@@ -101,7 +138,13 @@ void fail_unknown(std::string_view kind, std::string_view word, std::string_view
 
 std::string long_name(const std::string& flag) {
   const std::size_t start = flag.find("--");
-  return flag.substr(start, flag.find(',', start) - start);
+  return flag.substr(start, flag.find_first_of(", ", start) - start);
+}
+
+Help Help::or_default(std::string value) const {
+  Help help = *this;
+  if (help.by_default.empty()) help.by_default = std::move(value);
+  return help;
 }
 
 Flags::Flags(std::string usage) : state_{std::make_unique<State>(std::move(usage))} {
@@ -112,29 +155,54 @@ Flags::Flags(std::string usage) : state_{std::make_unique<State>(std::move(usage
 
 Flags::~Flags() = default;
 
-void Flags::value(const std::string& flag, OnValue on_value) {
-  state_->app.add_option_function<std::string>(flag, on_value);
+void Flags::value(const std::string& flag, const Help& help, OnValue on_value) {
+  state_->app.add_option_function<std::string>(flag.substr(0, flag.find(' ')), on_value);
+  mention(flag, help);
 }
 
-void Flags::text(const std::string& flag, std::string& target) {
-  value(flag, [&target, flag](const std::string& text) {
+void Flags::text(const std::string& flag, std::string& target, const Help& help) {
+  value(flag, help.or_default(target), [&target, flag](const std::string& text) {
     if (text.empty()) fail_usage({.what = "an empty value", .where = long_name(flag), .expected = "a name", .fix = ""});
     target = text;
   });
 }
 
-void Flags::toggle(const std::string& flag, bool& target) { state_->app.add_flag(flag, target); }
+void Flags::toggle(const std::string& flag, bool& target, const Help& help) {
+  state_->app.add_flag(flag, target);
+  mention(flag, help);
+}
 
-void Flags::action(const std::string& flag, std::function<void()> on_flag) {
+void Flags::action(const std::string& flag, const Help& help, std::function<void()> on_flag) {
   state_->app.add_flag_callback(flag, std::move(on_flag));
+  mention(flag, help);
 }
 
-void Flags::bytes(const std::string& flag, Bytes& target) {
-  value(flag, [&target, flag](const std::string& text) { target = parse_bytes(text, long_name(flag)); });
+void Flags::bytes(const std::string& flag, Bytes& target, const Help& help) {
+  value(flag, help.or_default(format_bytes(target)),
+        [&target, flag](const std::string& text) { target = parse_bytes(text, long_name(flag)); });
 }
 
-void Flags::seconds(const std::string& flag, Seconds& target) {
-  value(flag, [&target, flag](const std::string& text) { target = parse_seconds(text, long_name(flag)); });
+void Flags::seconds(const std::string& flag, Seconds& target, const Help& help) {
+  value(flag, help.or_default(fmt::format("{}s", target.value)),
+        [&target, flag](const std::string& text) { target = parse_seconds(text, long_name(flag)); });
+}
+
+void Flags::note(std::string lines) { state_->rows.push_back({.text = std::move(lines)}); }
+
+void Flags::heading(std::string_view title) { note(fmt::format("{:<{}}(default)\n", title, default_column)); }
+
+void Flags::mention(const std::string& flag, const Help& help) {
+  if (!help.text.empty()) state_->rows.push_back({shown(flag), help.text, help.by_default});
+}
+
+void Flags::hide(std::string_view flag) {
+  std::erase_if(state_->rows, [&](const HelpRow& row) { return !row.flag.empty() && long_name(row.flag) == flag; });
+}
+
+std::string Flags::help(std::size_t column) const {
+  std::string text;
+  for (const HelpRow& row : state_->rows) text += list(row, column);
+  return text;
 }
 
 void Flags::word(const std::string& title, std::string& target) {

@@ -1,4 +1,4 @@
-// The flags and words of one command, declared once: parsing, refusals with near misses, and which of them were given.
+// The flags and words of one command, declared once: parsing, help, refusals with near misses, and which were given.
 // Invariant: any wrong input is an Error (usage) that names the flag; only flags.cpp uses CLI11.
 // Used by both programs.
 #pragma once
@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
@@ -48,6 +49,18 @@ const auto& find_named(const Table& table, std::string_view word, std::string_vi
   fail_unknown(kind, word, where, names);
 }
 
+/// What the help says of a flag.
+struct Help {
+  Help() = default;  ///< not listed
+  Help(const char* the_text, std::string_view the_default = "") : Help(std::string{the_text}, the_default) {}
+  Help(std::string the_text, std::string_view the_default = "") : text{std::move(the_text)}, by_default{the_default} {}
+
+  std::string text{};
+  std::string by_default{};  ///< shown in parentheses; empty: the value that the target has when it is declared
+
+  [[nodiscard]] Help or_default(std::string value) const;
+};
+
 class Flags {
  public:
   using OnValue = std::function<void(const std::string& text)>;
@@ -58,20 +71,29 @@ class Flags {
   Flags(const Flags&) = delete;
   Flags& operator=(const Flags&) = delete;
 
-  /// `flag` is "--name", "-n,--name" or, with another name that messages do not use, "-n,--name,--other"; `on_value`
-  /// may throw Error. The last of several occurrences counts.
-  void value(const std::string& flag, OnValue on_value);
-  void text(const std::string& flag, std::string& target);
-  void toggle(const std::string& flag, bool& target);
+  /// `flag` is "--name", "-n,--name" or, with another name that messages do not use, "-n,--name,--other". A blank and
+  /// a placeholder of its value may follow, for the help. `on_value` may throw Error. The last of several occurrences
+  /// counts.
+  void value(const std::string& flag, const Help& help, OnValue on_value);
+  void value(const std::string& flag, OnValue on_value) { value(flag, {}, std::move(on_value)); }
+  void text(const std::string& flag, std::string& target, const Help& help = {});
+  void toggle(const std::string& flag, bool& target, const Help& help = {});
   /// Calls `on_flag` if `flag`, which takes no value, was typed.
-  void action(const std::string& flag, std::function<void()> on_flag);
-  void bytes(const std::string& flag, Bytes& target);
-  void seconds(const std::string& flag, Seconds& target);
+  void action(const std::string& flag, const Help& help, std::function<void()> on_flag);
+  void bytes(const std::string& flag, Bytes& target, const Help& help = {});
+  void seconds(const std::string& flag, Seconds& target, const Help& help = {});
   template <class Number>
-  void number(const std::string& flag, Number& target, Number least, Number most);
+  void number(const std::string& flag, Number& target, Number least, Number most, const Help& help = {});
   /// Accepts one entry of `table`, by its name().
   template <class Enum, class Table>
-  void choice(const std::string& flag, std::string_view kind, Enum& target, const Table& table);
+  void choice(const std::string& flag, std::string_view kind, Enum& target, const Table& table, const Help& help = {});
+
+  /// Adds to the help: lines as they are, a title, or a flag that another parser takes.
+  void note(std::string lines);
+  void heading(std::string_view title);
+  void mention(const std::string& flag, const Help& help);
+  /// Takes a flag out of the help.
+  void hide(std::string_view flag);
 
   /// Declares words without a flag, in order; each is required.
   void word(const std::string& title, std::string& target);
@@ -84,6 +106,8 @@ class Flags {
   [[nodiscard]] bool has(const std::string& flag) const;
   /// Throws Error (usage) unless `flag` was typed; `what` says what it is for.
   void require(const std::string& flag, std::string_view what) const;
+  /// Lists the flags in the order of their declarations, with texts from `column` on.
+  [[nodiscard]] std::string help(std::size_t column = 25) const;
   /// Returns every spelling, "--name" and "-n".
   [[nodiscard]] std::vector<std::string> names() const;
 
@@ -92,7 +116,7 @@ class Flags {
   std::unique_ptr<State> state_;
 };
 
-/// Returns "--number" for "-n,--number,--count".
+/// Returns "--number" for "-n,--number,--count N".
 [[nodiscard]] std::string long_name(const std::string& flag);
 
 /// Why `text` is not a Number: "-3 is out of range" also if a type without a sign cannot hold it.
@@ -121,15 +145,15 @@ Number parse_number(const std::string& text, const std::string& flag, Number lea
 }
 
 template <class Number>
-void Flags::number(const std::string& flag, Number& target, Number least, Number most) {
-  value(flag, [&target, flag, least, most](const std::string& text) {
+void Flags::number(const std::string& flag, Number& target, Number least, Number most, const Help& help) {
+  value(flag, help.or_default(fmt::format("{}", target)), [&target, flag, least, most](const std::string& text) {
     target = parse_number(text, long_name(flag), least, most);
   });
 }
 
 template <class Enum, class Table>
-void Flags::choice(const std::string& flag, std::string_view kind, Enum& target, const Table& table) {
-  value(flag, [&target, &table, flag, kind](const std::string& text) {
+void Flags::choice(const std::string& flag, std::string_view kind, Enum& target, const Table& table, const Help& help) {
+  value(flag, help.or_default(std::string{name(target)}), [&target, &table, flag, kind](const std::string& text) {
     target = find_named(table, text, kind, long_name(flag));
   });
 }

@@ -16,10 +16,10 @@ struct InstructionSets {
   bool avx512_vbmi = false;  ///< permutations of bytes
 };
 
-/// The sets of the processor that the system supports, because it has to save the registers.
+/// Returns the sets that both the processor and the system support: the system has to save the registers.
 [[nodiscard]] InstructionSets processor_sets() noexcept;
 
-/// The sets of the processor that ONEDNN_MAX_CPU_ISA allows: the variable that limits oneDNN also limits our loops.
+/// Returns those that ONEDNN_MAX_CPU_ISA allows: the variable that limits oneDNN also limits our loops.
 [[nodiscard]] InstructionSets instruction_sets() noexcept;
 
 /// The widest of them: "avx512", "avx2" or "plain".
@@ -31,6 +31,11 @@ struct InstructionSets {
 
 /// Says which variable limits the sets, and to what; "" if neither that one nor the older DNNL_MAX_CPU_ISA does.
 [[nodiscard]] std::string instruction_limit_warning();
+
+/// The line of a help about that variable.
+inline constexpr std::string_view instruction_limit_help =
+    "ONEDNN_MAX_CPU_ISA=AVX2 (or SSE41) in the environment disables newer vector instructions, as on an older "
+    "processor.\n";
 
 /// Fails, and lists the choices, if the limit is not one of oneDNN's names, because oneDNN would silently ignore it.
 void check_instruction_limit();

@@ -156,8 +156,8 @@ std::string place_in(std::string_view text, std::size_t byte) {
   return fmt::format("line {}, column {}", n_lines + 1, column + 1);
 }
 
-/// Stops a parser at what is nested too deeply, before anything that recurses meets it, has too many fields, or has a
-/// field twice.
+/// Stops a parser at a value that is nested too deeply, has too many fields, or has a field twice. So nothing that
+/// recurses meets such a value.
 template <class Json>
 class Bounds {
  public:

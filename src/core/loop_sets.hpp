@@ -1,14 +1,15 @@
 // Loops that are compiled once for each instruction set, and the choice among them at run time.
-// Invariant: all sets give the same bits. A set's code has no external linkage except version<set>(): of an inline
-// function of several sets the linker keeps one copy, which might use instructions that the processor lacks.
+// Invariant: all sets give the same bits. The code of a set has no external linkage, except version<set>(): if several
+// sets had the same inline function, the linker would keep one copy, which might use instructions that the processor
+// lacks.
 // Used by comm, data, nn/host and optim.
 //
 // A folder writes its loops in one source, as plain C++ that compilers vectorize. lockstep_loop_sources() of CMake
 // compiles it for each set, with that set's flags and LOCKSTEP_LOOP_SET. ARM's NEON belongs to every 64-bit ARM
 // processor, so `plain` uses it; SVE would be an enumerator here, flags in CMake and a question to the processor.
-// Highway 1.0.3 was tried. It chooses as well and vectorizes as widely. But of a library of vectors these loops would
-// use only the choice; it compiles up to five sets for x86, warns about GCC's vectors in templates, does not obey
-// ONEDNN_MAX_CPU_ISA, and would be one more dependency.
+// Highway 1.0.3 was tried: it makes the same choice, and loops are vectorized as widely. But these loops would use only
+// its choice, not its vectors. It compiles up to five sets for x86, warns about GCC's vectors in templates, does not
+// obey ONEDNN_MAX_CPU_ISA, and would be one more dependency.
 #pragma once
 
 #include <array>

@@ -14,7 +14,8 @@ void refuse_shortage(const std::string& what, std::string_view where, int error)
 /// Returns the error number of such a shortage if a library's error text names one, else 0.
 [[nodiscard]] int shortage_in(std::string_view reason);
 
-/// The fix for a limit, such as of file sizes, if such an error text names one; else `otherwise`, also for a full disk.
+/// Returns the fix for the limit that an error text names, such as that of file sizes; `otherwise` if it names none, or
+/// a full disk.
 [[nodiscard]] std::string fix_of_limit(std::string_view reason, std::string_view otherwise);
 
 }  // namespace lockstep::core

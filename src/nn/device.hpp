@@ -4,10 +4,13 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "nn/executor.hpp"
-#include "nn/network.hpp"
+#include "nn/graph/network.hpp"
 
 namespace lockstep::nn {
 
@@ -26,6 +29,12 @@ class Device {
 /// Opens the host with oneDNN and Kokkos and `n_threads` threads, including the calling one. Throws core::Error
 /// (system) if this process has opened it before.
 [[nodiscard]] std::unique_ptr<Device> open_device(int n_threads);
+
+/// The most threads of the host: Kokkos supports no more.
+inline constexpr int most_threads = 512;
+
+/// Names and versions of the libraries that the host computes with.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> host_libraries();
 
 /// Opens the accelerator in use, with its vendor's library; `n_threads` of the host compile for it while executors are
 /// made. `tunes`: chooses the fastest plans again and among more, which takes minutes, and keeps them. Throws

@@ -13,12 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "core/dtype.hpp"
 #include "core/slice.hpp"
 #include "core/step_numbers.hpp"
 #include "data/load/batch.hpp"
-#include "nn/inspection.hpp"
-#include "nn/layer_times.hpp"
-#include "nn/network.hpp"
+#include "nn/graph/network.hpp"
 #include "runtime/device.hpp"
 
 namespace lockstep::nn {
@@ -116,6 +115,38 @@ struct ArenaSlot {
   }
 };
 
+/// Time in one node while it was watched.
+struct ProfileRow {
+  std::string node{};
+  double forward_s = 0;
+  double backward_s = 0;
+};
+
+/// The time of passes, layer by layer. Timing changes no result, and no pass waits for it.
+class LayerTimes {
+ public:
+  virtual ~LayerTimes() = default;
+
+  /// Starts to time passes enqueued by Executor::enqueue(); none of them may be recorded.
+  virtual void start_profile() = 0;
+  [[nodiscard]] virtual bool is_profiling() const noexcept = 0;
+  /// Waits for these passes and returns their times in forward order, without nodes that did nothing.
+  [[nodiscard]] virtual std::vector<ProfileRow> end_profile() = 0;
+};
+
+/// Further facts about the last pass: where numbers stop being finite. Inspection changes no result.
+class Inspection {
+ public:
+  virtual ~Inspection() = default;
+
+  /// Whether the loss of the last forward pass is finite; waits for it.
+  [[nodiscard]] virtual bool is_finite() const = 0;
+  /// Returns the name of the first node of the last pass with a NaN or infinity in its output (forward) or incoming
+  /// gradient (backward); empty if there is none. Slow, for the message only. Computes the pass again without other
+  /// ranks and overwrites gradients, so it must be called before parameters change.
+  [[nodiscard]] virtual std::string find_not_finite() const = 0;
+};
+
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -131,9 +162,19 @@ class Executor {
   virtual void unpack(int parameter, core::Slice rows, std::span<const float> elements,
                       std::span<float> logical) const = 0;
 
+  /// The type of bind()'s `weights`; float32: there are none. Passes then read the parameters; the host's round them
+  /// while they change their layout.
+  [[nodiscard]] virtual core::DType weights_type() const noexcept { return core::DType::float32; }
+  [[nodiscard]] std::size_t weights_bytes() const noexcept {
+    const core::DType type = weights_type();
+    return type == core::DType::float32 ? 0 : arena_elements() * core::size_of(type);
+  }
+
   /// Called once: sets the arenas of all passes, arena_elements() each, 64-byte aligned. Their values may change
-  /// between passes. Padding of gradients that no pass writes is set to 0.
-  virtual void bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients) = 0;
+  /// between passes. `weights`: the parameters rounded to weights_type(), weights_bytes(); passes only read them.
+  /// Padding of gradients that no pass writes is set to 0.
+  virtual void bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients,
+                    runtime::DeviceSpan<const std::byte> weights) = 0;
 
   /// Sets the number that multiplies the loss in later backward passes; the device reads it when it gets there. Without
   /// it, f16 would lose small values. Not on the host.

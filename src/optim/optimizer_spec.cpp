@@ -27,12 +27,6 @@ void check_nesterov(const OptimizerSpec& spec) {
 
 }  // namespace
 
-std::optional<OptimizerKind> find_optimizer_kind(std::string_view word) noexcept {
-  for (const OptimizerKind kind : all_optimizer_kinds)
-    if (name(kind) == word) return kind;
-  return std::nullopt;
-}
-
 void check(const OptimizerSpec& spec) {
   expect(spec.weight_decay >= 0 && std::isfinite(spec.weight_decay), "weight-decay", spec.weight_decay,
          "a number of 0 or more");

@@ -3,7 +3,6 @@
 // Used by the recipe, the optimizers and parallel/.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string_view>
 
@@ -12,7 +11,6 @@
 namespace lockstep::optim {
 
 [[nodiscard]] constexpr std::string_view name(OptimizerKind kind) noexcept { return rule_row(kind).description.word; }
-[[nodiscard]] std::optional<OptimizerKind> find_optimizer_kind(std::string_view word) noexcept;
 
 [[nodiscard]] constexpr OptimizerSpec default_spec(OptimizerKind kind) noexcept {
   OptimizerSpec spec = rule_row(kind).description.defaults;

@@ -34,6 +34,8 @@ struct OptimizerSpec {
   double rho = 0.9;
   double eps = 1e-8;
   double trust = 0.001;
+
+  bool operator==(const OptimizerSpec&) const = default;
 };
 
 /// The members of OptimizerSpec that a rule reads besides weight_decay.

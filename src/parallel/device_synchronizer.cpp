@@ -18,6 +18,10 @@ using runtime::Memory;
 
 Buffer floats_on_device(std::size_t n) { return Buffer{core::Bytes{n * sizeof(float)}, Memory::device}; }
 
+Buffer weights_on_device(std::size_t n, core::DType type) {
+  return type == core::DType::float32 ? Buffer{} : Buffer{core::Bytes{n * core::size_of(type)}, Memory::device};
+}
+
 // The memory that `devices` sums, allocated so that their library can register it.
 Buffer sums_on_device(std::size_t n, const comm::DeviceGroup* devices) {
   const bool registers = devices != nullptr && devices->registers();
@@ -42,8 +46,10 @@ DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup
       only_enqueues_{devices == nullptr || devices->only_enqueues()},
       scales_loss_{options.scales_loss},
       sharding_{slots, plan_buckets(slots, options.buckets), static_cast<std::size_t>(world.n_ranks())},
+      weights_type_{options.weights},
       parameters_{floats_on_device(sharding_.n_elements())},
       gradients_{sums_on_device(sharding_.n_elements(), devices)},
+      weights_{weights_on_device(sharding_.n_elements(), weights_type_)},
       numbers_{core::Bytes{sizeof(core::StepNumbers)}, Memory::device},
       optimizer_{
           options.optimizer, whole_tensors(sharding_.slots()), sharding_.n_elements(), {.is_dynamic = scales_loss_}},
@@ -74,6 +80,22 @@ DeviceSpan<float> DeviceSynchronizer::array(std::size_t i) const noexcept {
 
 DeviceSpan<float> DeviceSynchronizer::parameters_in(const core::Slice& slice) const noexcept {
   return DeviceSpan<float>::at(array(0).data() + slice.offset, slice.count);
+}
+
+optim::cuda::Copy DeviceSynchronizer::weights_in(const core::Slice& slice) const noexcept {
+  if (weights_type_ == core::DType::bfloat16)
+    return weights_.on_device<core::bfloat16>().subspan(slice.offset, slice.count);
+  if (weights_type_ == core::DType::float16)
+    return weights_.on_device<core::float16>().subspan(slice.offset, slice.count);
+  return {};
+}
+
+// The only place where the host writes to the device's parameters, so that the weights follow. Steps write both.
+void DeviceSynchronizer::send_parameters(const core::Slice& slice, std::span<const float> values) {
+  staging_.send(std::as_bytes(values), runtime::as_writable_bytes(parameters_in(slice)));
+  runtime::Stream stream;
+  optim::cuda::cast(stream, parameters_in(slice), weights_in(slice));
+  stream.wait();
 }
 
 void DeviceSynchronizer::wait_for_steps() {
@@ -190,7 +212,8 @@ void DeviceSynchronizer::start(const StartAt& at) {
   take_own();
   publish_parameters();
   wait_for_steps();
-  for (std::size_t i = 0; i < here_.size(); ++i)
+  send_parameters({0, here_[0].size()}, here_[0]);
+  for (std::size_t i = 1; i < here_.size(); ++i)
     staging_.send(std::as_bytes(std::span{here_[i]}), runtime::as_writable_bytes(array(i)));
   runtime::Stream stream;
   optimizer_.restart(stream, n_steps_, scale_);
@@ -240,7 +263,8 @@ void DeviceSynchronizer::enqueue_sent(double clip_norm, runtime::Stream& stream)
   optimizer_.enqueue(stream,
                      {.numbers = numbers_.on_device<core::StepNumbers>(),
                       .gradient = arenas().gradients,
-                      .parameters = parameters_.on_device<float>()},
+                      .parameters = parameters_.on_device<float>(),
+                      .copy = weights_in({0, sharding_.n_elements()})},
                      clip_norm);
   const auto progress = optimizer_.progress();
   runtime::kernel::keep_unless(stream, DeviceSpan<const std::uint32_t>::at(&progress.data()->skips, 1), statistics_,
@@ -280,7 +304,7 @@ bool DeviceSynchronizer::flip_bit(std::size_t slot) {
   if (slice.count == 0) return false;
   float value = fetch_slot(slot).front();
   parallel::flip_bit(value);
-  staging_.send(std::as_bytes(std::span{&value, 1}), runtime::as_writable_bytes(parameters_in({slice.offset, 1})));
+  send_parameters({slice.offset, 1}, {&value, 1});
   here_.clear();
   own_here_.clear();
   return true;

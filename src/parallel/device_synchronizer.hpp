@@ -24,7 +24,7 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
   /// A copy of all parameters in the host's memory; before start() the values to send, of which each rank's own count.
   [[nodiscard]] std::span<float> parameters();
   [[nodiscard]] Arenas arenas() const noexcept override {
-    return {parameters_.on_device<float>(), gradients_.on_device<float>()};
+    return {parameters_.on_device<float>(), gradients_.on_device<float>(), weights_.on_device<std::byte>()};
   }
 
   [[nodiscard]] EnqueuedSteps* enqueued() noexcept override { return this; }
@@ -63,6 +63,8 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
   [[nodiscard]] std::span<float> fetch_slot(std::size_t slot);
   void fetch_own(std::size_t n_arrays);
   void take_own();
+  [[nodiscard]] optim::cuda::Copy weights_in(const core::Slice& slice) const noexcept;
+  void send_parameters(const core::Slice& slice, std::span<const float> values);
   void publish_parameters();
   void sum_rest(runtime::Stream& stream);
   void record_replica();
@@ -74,7 +76,8 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
   bool only_enqueues_;
   bool scales_loss_;
   Sharding sharding_;
-  runtime::Buffer parameters_, gradients_, numbers_;
+  core::DType weights_type_;
+  runtime::Buffer parameters_, gradients_, weights_, numbers_;
   optim::cuda::DeviceOptimizer optimizer_;
   struct Progress {
     runtime::Buffer here{};

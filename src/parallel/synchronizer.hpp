@@ -15,6 +15,7 @@
 
 #include "comm/device_plan.hpp"
 #include "comm/transport.hpp"
+#include "core/dtype.hpp"
 #include "core/step_numbers.hpp"
 #include "core/units.hpp"
 #include "optim/loss_scale.hpp"
@@ -45,6 +46,8 @@ struct SynchronizerOptions {
   /// Gradients are multiplied by EnqueuedSteps::loss_scale(), which adapts to them: a step in which they are not finite
   /// is skipped.
   bool scales_loss = false;
+  /// The type of Arenas::weights; float32: there are none. Others only on devices.
+  core::DType weights = core::DType::float32;
 };
 
 /// What a rank visits: what it alone owns, so that all ranks together visit each element once, or all that it keeps.
@@ -66,6 +69,9 @@ struct Arenas {
   /// This rank's gradients, which must be written completely between step() calls, with zeros if it has no samples.
   /// Undefined after step(), except 0 in slots with rows: there only touched rows must be written.
   runtime::DeviceSpan<float> gradients{};
+  /// The parameters rounded to SynchronizerOptions::weights. start(), step() and flip_bit() write both, so that they
+  /// always agree.
+  runtime::DeviceSpan<const std::byte> weights{};
 };
 
 /// Steps that are done when step() returns.

@@ -42,7 +42,7 @@ bool is_roaming(const Place& place, const Node& node) {
   return place.core < 0 && node.cpus.size() > 1 && place.cpus.size() == node.cpus.size();
 }
 
-/// The first pair of confined ranks that overlap: a processor of both, or one core through two hardware threads.
+/// Returns the first pair of confined ranks that share a processor, or two hardware threads of one core.
 std::optional<Conflict> find_conflict(const Node& node) {
   std::map<int, const Place*> first_on_core;
   std::map<int, const Place*> first_on_cpu;

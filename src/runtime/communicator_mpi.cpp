@@ -193,9 +193,9 @@ std::unique_ptr<Channel> MpiCommunicator::open_channel(int n_slots) {
 
 std::unique_ptr<SharedSegment> MpiCommunicator::share(std::size_t bytes) { return share_on_node(*this, bytes); }
 
-// Yielding to other work may cost a whole time slice, but a sleeping rank is woken: 2 ranks, 16 MiB, other work on both
-// cores take 59 ms yielding, 8 ms sleeping. Among ranks that share cores, yielding finds one that has work: 4 ranks on
-// 2 cores, 8 B take 2.5 us yielding, 105 us sleeping.
+// A rank that yields to other work may lose a whole time slice, but one that sleeps is woken: with other work on both
+// cores, 2 ranks take 59 ms for 16 MiB if they yield, 8 ms if they sleep. If ranks share cores, yielding gives a core
+// to a rank that has work: 4 ranks on 2 cores take 2.5 us for 8 B if they yield, 105 us if they sleep.
 void MpiCommunicator::relax(std::uint64_t, bool is_crowded) {
   if (is_crowded)
     sched_yield();

@@ -1,6 +1,6 @@
-// In what the devices of runs differ, for code that knows no device.
+// The differences between devices, for code that does not know which one a run uses.
 // Invariant: plain values, the same on all ranks of a run.
-// Used by training/, which asks once, after it has chosen the device.
+// Used by training/, which reads them once, after it has chosen the device.
 #pragma once
 
 namespace lockstep::runtime {

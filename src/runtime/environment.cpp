@@ -24,8 +24,8 @@ constexpr std::array allowed_names{"OMP_NUM_THREADS",      "OMP_PROC_BIND",     
                                    "CUDA_VISIBLE_DEVICES", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"};
 constexpr std::array allowed_prefixes{"OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "MPIR_CVAR_", "MPICH_",
                                       "UCX_",      "FI_",       "NCCL_",     "PALS_",      "LOCKSTEP_"};
-/// Parts of names, in upper case. Those up to AUTH may be in names of secrets; by the others, launchers talk to their
-/// processes.
+/// Parts of names, in upper case. Variables whose names have one of those up to AUTH may be secrets; by the others,
+/// launchers talk to their processes.
 constexpr std::array forbidden_parts{"KEY",    "TOKEN",          "SECRET",        "PASS",         "CRED",
                                      "AUTH",   "OMPI_MCA_ORTE_", "OMPI_MCA_ESS_", "PRECONDITION", "URI",
                                      "TMPDIR", "SPOOL",          "WDIR"};

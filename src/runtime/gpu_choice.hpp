@@ -20,6 +20,11 @@ namespace lockstep::runtime {
 enum class DeviceKind : std::uint8_t { automatic, host, cuda };
 inline constexpr std::array all_device_kinds{DeviceKind::automatic, DeviceKind::host, DeviceKind::cuda};
 [[nodiscard]] std::string_view name(DeviceKind kind) noexcept;
+/// The help of --device.
+inline constexpr const char* device_help =
+    "auto: GPUs if every rank has one, else the host; host; cuda: GPUs, or an error";
+/// The kind that is no host.
+inline constexpr DeviceKind accelerated = DeviceKind::cuda;
 
 struct DeviceRequest {
   DeviceKind kind = DeviceKind::automatic;
@@ -43,7 +48,7 @@ struct DeviceChoice {
   [[nodiscard]] bool is_host() const noexcept { return number < 0; }
 };
 
-/// `kind` is not `automatic`; of GPUs it does not tell whether they have bf16, which is then assumed.
+/// Returns the traits of a device of this kind, which is not `automatic`. GPUs are assumed to have bf16.
 [[nodiscard]] DeviceTraits traits_of(DeviceKind kind) noexcept;
 [[nodiscard]] DeviceTraits traits_of(const DeviceChoice& choice) noexcept;
 

@@ -16,10 +16,10 @@
 namespace lockstep::runtime {
 
 /// From now on asking_signals() request an orderly end; SIGUSR1 and SIGTERM count as the signal that --nproc recorded.
-/// A second signal, a second later, ends the process at once, except SIGUSR1 and SIGUSR2: launchers pass these on
-/// without ending the job, so --nproc and batch systems use them, and --nproc repeats SIGUSR1. The calling thread, the
-/// main one, gets a stack for handlers; threads that run generated code are started with NoInterrupts. `clock` measures
-/// that second; it must never end.
+/// Another signal, at least a second later, ends the process at once, except SIGUSR1 and SIGUSR2: launchers pass these
+/// on without ending the job, so --nproc and batch systems use them, and --nproc repeats SIGUSR1. The calling thread,
+/// the main one, gets a stack for handlers; threads that run generated code are started with NoInterrupts. `clock`
+/// measures that second; it must never end.
 void catch_interrupts(const core::Clock& clock = core::real_clock()) noexcept;
 
 /// SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2, without SIGINT and SIGHUP where this process ignores them.

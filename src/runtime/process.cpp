@@ -1,10 +1,13 @@
 #include "runtime/process.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -73,6 +76,19 @@ bool is_of_this_user(pid_t pid) {
 
 bool has_living_child(pid_t pid) {
   return std::ranges::any_of(read_living(), [pid](const Living& one) { return one.parent == pid; });
+}
+
+core::Descriptor open_output_of(pid_t pid, int place) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", pid, place);
+  return core::Descriptor{::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
+}
+
+bool has_unread_output(pid_t pid) {
+  return std::ranges::any_of(std::array{STDOUT_FILENO, STDERR_FILENO}, [pid](int place) {
+    const core::Descriptor out = open_output_of(pid, place);
+    pollfd wanted{.fd = out.get(), .events = POLLOUT, .revents = 0};
+    return out && poll(&wanted, 1, 0) == 0;
+  });
 }
 
 std::vector<Descendant> find_descendants(const std::vector<pid_t>& but) {

@@ -1,6 +1,6 @@
 // Facts from /proc about a process of this node.
 // Invariant: every question about a process that is gone is answered by "nothing".
-// Used by launcher.cpp, supervise.cpp and the watchdog's board.
+// Used by launcher.cpp, supervise.cpp, and the watchdog.
 #pragma once
 
 #include <sys/types.h>
@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/descriptor.hpp"
 
 namespace lockstep::runtime {
 
@@ -35,6 +37,12 @@ struct ProcessStatus {
 
 /// Whether it has a child that has not ended.
 [[nodiscard]] bool has_living_child(pid_t pid);
+
+/// Opens stdout (1) or stderr (2) of another process for writing without waiting; none if that is not possible.
+[[nodiscard]] core::Descriptor open_output_of(pid_t pid, int place);
+
+/// Whether its stdout or stderr is full, because whoever should read it does not.
+[[nodiscard]] bool has_unread_output(pid_t pid);
 
 /// A process below this one.
 struct Descendant {

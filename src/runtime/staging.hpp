@@ -1,6 +1,6 @@
 // Copies arrays between the host's memory and a device's through a small pinned buffer.
 // Invariant: a copy is done when the call returns; for rare use, because both sides wait for it.
-// Used by parallel/ for what is saved and loaded.
+// Used by parallel/ for what is saved and loaded, by nn/ and self-tests.
 #pragma once
 
 #include <cstddef>

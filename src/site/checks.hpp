@@ -45,7 +45,7 @@ struct Look {
   [[nodiscard]] bool is_pbs() const noexcept { return script.system == BatchSystem::pbs; }
   /// Returns the request for nodes of the first kind; an empty one if there is none.
   [[nodiscard]] Chunk first_chunk() const { return request.chunks.empty() ? Chunk{} : request.chunks.front(); }
-  /// Of the job; the most of them where it leaves that open; nothing if it does not say.
+  /// The number of nodes of the job; the largest that it allows if it gives a range; nothing if it does not say.
   [[nodiscard]] std::optional<long> n_nodes() const;
 };
 

@@ -104,11 +104,8 @@ void check_values(const Look& look) {
 
 /// Whatever sets the environment before a job script may set these.
 bool is_of_environment(std::string_view name) {
-  constexpr std::string_view names =
-      "HOME USER LOGNAME SHELL PATH PWD OLDPWD TMPDIR SCRATCH WORK PROJECT HOSTNAME HOSTTYPE IFS LINENO EUID UID";
-  constexpr std::string_view prefixes =
-      "SLURM SRUN_ PBS_ PALS_ PMI_ LMOD_ NCAR_ HPC_ CUDA CONDA LD_ BASH OMPI_ RANDOM SECONDS";
-  return is_one_of(name, names) || starts_with_any(name, split_words(prefixes));
+  const auto& row = option_rows("environment").front();
+  return is_one_of(name, row[0]) || starts_with_any(name, split_words(row[1]));
 }
 
 bool has_lower_case(std::string_view name) {

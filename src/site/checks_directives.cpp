@@ -17,11 +17,8 @@ std::string_view prefix_of(BatchSystem system) { return system == BatchSystem::p
 
 /// "<code>", "your-account-name", "change-me", "XXXX".
 bool is_placeholder(std::string_view value) {
-  constexpr std::string_view parts =
-      "< > your change_me changeme change-me replace placeholder partition_name xxxx account_name account-name "
-      "project_code project-name";
   const auto has = [value](std::string_view part) { return contains_ignoring_case(value, part); };
-  return std::ranges::any_of(split_words(parts), has);
+  return std::ranges::any_of(split_words(option_rows("placeholders")[0][0]), has);
 }
 
 void check_placeholder(const Flag& flag, const Look& look) {
@@ -153,9 +150,9 @@ void check_form(const Look& look) {
              fmt::format("sbatch refuses the script{}", is_slurm ? "" : "; another script may source it"),
              "#!/bin/bash");
   if (look.script.dos_line != 0)
-    look.error(look.script.dos_line, "the line ends as on Windows (CR LF)",
+    look.error(look.script.dos_line, "the line ends as on Windows (CR LF) or an old Mac (CR)",
                is_slurm ? "sbatch refuses the script" : "the shell takes the CR for part of the last word",
-               "sed -i 's/\\r$//' FILE");
+               "sed -i 's/\\r$//; s/\\r/\\n/g' FILE");
   if (const int line = look.script.unread.blank_line; line != 0)
     look.error(line, "a blank after the last backslash of the line",
                "the command ends there, and the next line is a command of its own",

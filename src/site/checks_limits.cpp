@@ -33,7 +33,7 @@ constexpr const char* never_starts = "the job is refused or never starts";
 std::string hours(double minutes) { return fmt::format("{:.4g} hour{}", minutes / 60, minutes == 60 ? "" : "s"); }
 
 void check_partition(const Look& look, std::string_view name, int line) {
-  if (look.site.partitions.empty() || find_partition(look.site, name) != nullptr) return;
+  if (look.site.partitions.empty() || find_by(look.site.partitions, name, &Partition::name) != nullptr) return;
   if (has_word(look.site.not_here, name))
     return look.error(line, fmt::format("{} has no '{}'", look.site.title, name), "it belongs to another cluster");
   std::vector<std::string> names;
@@ -125,7 +125,7 @@ void check_limits(const Look& look) {
   const Partition* partition = nullptr;
   if (const auto& asked = look.request.partition) {
     for (const std::string_view name : split(asked->value, ',')) check_partition(look, name, asked->line);
-    partition = find_partition(look.site, asked->value);
+    partition = find_by(look.site.partitions, asked->value, &Partition::name);
   }
   const Nodes limits = limits_of(look, partition);
   for (const Chunk& chunk : look.request.chunks) check_chunk(chunk, look, limits);

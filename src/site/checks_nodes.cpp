@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 
 #include "site/checks.hpp"
@@ -103,9 +104,6 @@ bool is_local(std::string_view address) {
 
 /// Where ranks meet, and the networks that they use: those of one node lead nowhere from another.
 void check_rendezvous(const Look& look) {
-  constexpr std::string_view names =
-      "MASTER_ADDR NCCL_SOCKET_IFNAME GLOO_SOCKET_IFNAME TP_SOCKET_IFNAME OMPI_MCA_btl_tcp_if_include "
-      "OMPI_MCA_oob_tcp_if_include UCX_NET_DEVICES FI_TCP_IFACE";
   if (!has_several_nodes(look)) return;
   const auto check = [&](int line, std::string_view name, std::string_view value, std::string_view address) {
     if (is_local(address))
@@ -114,7 +112,8 @@ void check_rendezvous(const Look& look) {
                  value == "lo" ? "use the network between nodes, or remove it" : first_node(look));
   };
   for (const Variable& variable : look.script.variables)
-    if (is_one_of(variable.name, names)) check(variable.line, variable.name, variable.value, variable.value);
+    if (option_row("places", variable.name) != nullptr)
+      check(variable.line, variable.name, variable.value, variable.value);
   for (const Launch& launch : look.script.launches)
     for (const std::string_view name : {"master_addr", "rdzv_endpoint", "main_process_ip"})
       if (const Flag* const flag = flag_of(launch, {name}); flag != nullptr && is_torch(launch.launcher))
@@ -181,7 +180,7 @@ void check_staging(const Look& look) {
                    "put srun --ntasks-per-node=1 before it, or use sbcast");
 }
 
-/// Finds ssh $node, with the nodes of the job from the batch system or from a variable that has them.
+/// Finds ssh $node, with the nodes of the job from the batch system, or from a variable that has them or reads them.
 void check_ssh(const Look& look) {
   std::set<std::string_view> of_nodes{"SLURM_JOB_NODELIST", "SLURM_NODELIST", "PBS_NODEFILE"};  // variables
   const auto has_nodes = [&of_nodes](const std::string& text) {
@@ -194,10 +193,20 @@ void check_ssh(const Look& look) {
   };
   for (const Variable& variable : look.script.variables)
     if (has_nodes(variable.value)) of_nodes.insert(variable.name);
+  std::string_view of_loop;  // done < INPUT
+  for (const Command& command : look.script.commands | std::views::reverse) {
+    const auto words = unwrapped(command.words);
+    if (command.words[0] == "done" && !command.input.empty()) of_loop = command.input;
+    if (words.empty() || !is_one_of(words[0], "read mapfile readarray")) continue;
+    const bool is_of_loop = command.is_loop && command.input.empty();
+    if (has_nodes(is_of_loop ? std::string{of_loop} : command.input)) of_nodes.insert(words.begin() + 1, words.end());
+  }
   for (const Command& command : look.script.commands) {
-    const auto& words = command.words;
+    const auto words = unwrapped(command.words);
+    if (words.empty()) continue;
     if (words[0] == "for" && words.size() > 2 && std::ranges::any_of(words, has_nodes)) of_nodes.insert(words[1]);
-    if (is_one_of(words[0], "ssh pdsh clush") && std::ranges::any_of(words, is_host))
+    const bool is_for_each = words[0] == "xargs" && runs(words, "ssh") && has_nodes(command.input);
+    if (is_for_each || (is_one_of(file_name(words[0]), "ssh rsh pdsh clush") && std::ranges::any_of(words, is_host)))
       look.warning(command.line, fmt::format("{} to nodes of the job", words[0]),
                    "what it starts is not of the job's step: it lacks its environment and limits, and may outlive it",
                    look.is_pbs() ? "pbsdsh, or mpiexec with one rank a node"

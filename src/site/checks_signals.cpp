@@ -33,7 +33,7 @@ bool runs_command(const JobScript& script, std::string_view names) {
                              [names](const Command& command) { return is_one_of(command.words[0], names); });
 }
 
-/// Of those that take time, not within others.
+/// A launch that takes time, and is not within another.
 bool is_long(const Launch& launch) {
   return launch.variable.empty() && !launch.is_within && launch.launcher != Launcher::launch &&
          !is_small_command(launch) && !launch.is_in_braces;
@@ -86,16 +86,28 @@ void check_wait(const Look& look) {
              "the job ends with its script, and so does all that the script has started", "wait");
 }
 
-bool requeues(const Command& command) {
-  const auto& words = command.words;
-  return words[0] == "qrerun" || (words[0] == "scontrol" && words.size() > 1 && words[1] == "requeue");
+bool requeues(std::span<const std::string> words) {
+  const bool is_slurm = starts(words, "scontrol") && (has_word(words, "requeue") || has_word(words, "requeuehold"));
+  return is_slurm || starts(words, "qrerun");
+}
+
+/// The first command that puts the job back into the queue, by itself or in a text for a shell; nullptr: there is none.
+const Command* find_requeue(const JobScript& script) {
+  const auto is_in = [](const std::string& text) {
+    return std::ranges::any_of(read_commands(text), requeues, &Command::words);
+  };
+  const auto is_it = [is_in](const Command& command) {
+    const bool has_text = is_one_of(file_name(command.words[0]), "trap eval exec bash sh ssh srun timeout nohup");
+    return requeues(command.words) || (has_text && std::ranges::any_of(command.words, is_in));
+  };
+  return find_by(script.commands, true, is_it);
 }
 
 void check_requeue(const Look& look) {
   const Flag* const never = directive(look.script, look.is_pbs() ? "r" : "no-requeue");
   const Flag* const again = directive(look.script, "requeue");
-  const auto command = std::ranges::find_if(look.script.commands, requeues);
-  if (command == look.script.commands.end() || never == nullptr || (look.is_pbs() && never->text() != "n")) return;
+  const Command* const command = find_requeue(look.script);
+  if (command == nullptr || never == nullptr || (look.is_pbs() && never->text() != "n")) return;
   if (again != nullptr && again > never) return;  // both are of one list
   look.error(command->line,
              fmt::format("{} in a job with {} of line {}", look.is_pbs() ? "qrerun" : "scontrol requeue", never->typed,
@@ -111,7 +123,7 @@ bool trains(const JobScript& script) {
 
 void check_preemption(const Look& look) {
   if (!trains(look.script) || look.script.directives.empty()) return;
-  if (runs_command(look.script, "end_job qsub sbatch") || std::ranges::any_of(look.script.commands, requeues)) return;
+  if (runs_command(look.script, "end_job qsub sbatch") || find_requeue(look.script) != nullptr) return;
   const Flag* const again = directive(look.script, look.is_pbs() ? "r" : "requeue");
   const bool is_again = again != nullptr && (!look.is_pbs() || again->text() == "y");
   if (is_again || directive(look.script, "signal") != nullptr) return;

@@ -75,8 +75,8 @@ void find_contradictions(const Settings& settings, Fabric fabric, std::vector<Fi
                         fmt::format("0 to {}", *size - 1), settings.at("RANK")->line});
 }
 
-/// Of a name that nothing reads; nothing if it is known, of no family, or may well be one that is not in the table.
-/// What it may be meant for is looked for among all names, so only where `searches`.
+/// Finds a name that nothing reads. Returns nothing if the name is known, is of no family, or may be one that the table
+/// lacks. Only with `searches` it compares all names, to find the one that was meant.
 std::optional<Finding> judge_name(const Variable& variable, bool searches) {
   if (const auto right = searches ? right_name(variable.name) : std::nullopt)
     return Finding{Severity::error, fmt::format("nothing reads {}", variable.name),

@@ -116,7 +116,7 @@ bool is_dependency(std::string_view text) {
   });
 }
 
-/// Of "ring,tree", "^LL128", or "allreduce:ring;broadcast:^tree".
+/// Whether `words` has each word of "ring,tree", "^LL128", or "allreduce:ring;broadcast:^tree".
 bool is_choice(std::string_view words, std::string_view text) {
   return std::ranges::all_of(split(text, ';'), [words](std::string_view part) {
     part = part.substr(part.find(':') + 1);  // npos + 1 is 0

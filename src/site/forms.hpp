@@ -30,7 +30,7 @@ struct Gres {
   std::string type{};
   std::optional<long> count{};  ///< 1 if none is written; nothing if it is no number
 };
-/// Of --gres=gpu:a100:4, one for each part between commas.
+/// Reads the value of --gres, as gpu:a100:4: one Gres for each part between commas.
 [[nodiscard]] std::vector<Gres> read_gres(std::string_view text);
 
 /// Returns the greatest index of "0-15", "1,3,5-7" or "0-15:4%2"; nothing if it is not an array.
@@ -46,7 +46,7 @@ struct SignalAsked {
 };
 [[nodiscard]] std::optional<SignalAsked> read_signal(std::string_view text);
 
-/// Of a job: more than any has would only overflow.
+/// A whole number of things that a job asks for; nothing for one so large that it would only overflow.
 [[nodiscard]] std::optional<long> count_in(std::string_view text);
 
 }  // namespace lockstep::site

@@ -206,7 +206,8 @@ JobScript read_job_script(std::string_view text) {
   int number = 0;
   for (const std::string_view line : split(text, '\n')) {
     if (!is_here_text(++number)) parts.read_line(line, number);
-    if (script.dos_line == 0 && line.ends_with('\r')) script.dos_line = number;
+    const bool has_mac_end = number == 1 && line.find('\r') != line.npos;  // all of the script is one line then
+    if (script.dos_line == 0 && (has_mac_end || line.ends_with('\r'))) script.dos_line = number;
   }
   for (const Command& command : script.commands) keep_variables(command, script);
   drop_exported(script);

@@ -27,7 +27,7 @@ struct JobScript {
   BatchSystem system = BatchSystem::none;  ///< by its first directive
   bool has_interpreter = false;            ///< begins with #!
   bool has_order_mark = false;             ///< begins with a byte order mark; the rest is read as if it did not
-  int dos_line = 0;                        ///< the first that ends as those of Windows; 0: none
+  int dos_line = 0;                        ///< the first that ends in CR; 0: none
   bool is_heterogeneous = false;           ///< has components: "#SBATCH hetjob" between them
   std::vector<Flag> directives{};          ///< those that the batch system reads
   std::vector<Flag> late{};                ///< after the first command: it does not read them

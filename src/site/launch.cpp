@@ -11,12 +11,6 @@ namespace {
 
 using Words = std::span<const std::string>;
 
-// Containers, profilers, debuggers and shells: the program is somewhere among their words.
-constexpr std::string_view starters =
-    "shifter podman podman-hpc ch-run enroot bash sh nsys ncu nvprof rocprof hpcrun tau_exec "
-    "vtune perf gdb cuda-gdb valgrind compute-sanitizer strace ltrace ddt map hwloc-bind likwid-pin likwid-perfctr "
-    "setsid ionice chrt setarch unbuffer";
-
 bool is_assignment(std::string_view word) {
   const std::string_view name = assigned_name(word);
   return !name.empty() && word.size() > name.size() && word[name.size()] == '=';
@@ -104,7 +98,7 @@ bool starts(Words words, std::string_view name) {
   while (!words.empty() && is_expansion(words[0])) words = unwrapped(words.subspan(1));
   if (words.empty() || file_name(words[0]) == name) return !words.empty();
   const bool starts_another =
-      is_one_of(file_name(words[0]), starters) || words[0].starts_with("./") || words[0].ends_with(".sh");
+      option_row("starters", file_name(words[0])) != nullptr || words[0].starts_with("./") || words[0].ends_with(".sh");
   return starts_another && runs(words.subspan(1), name);
 }
 
@@ -145,9 +139,8 @@ std::optional<long> count_of(const Launch& launch, std::initializer_list<std::st
 }
 
 bool is_small_command(const Launch& launch) {
-  constexpr std::string_view small =
-      "which ldd hostname nvidia-smi echo true mkdir cp rm tar ls cat env date lscpu free sbcast printenv";
-  return launch.program.empty() ? launch.variable.empty() : is_one_of(file_name(launch.program.front()), small);
+  if (launch.program.empty()) return launch.variable.empty();
+  return option_row("small", file_name(launch.program.front())) != nullptr;
 }
 
 }  // namespace lockstep::site

@@ -80,7 +80,7 @@ Chunk pbs_chunk(std::string_view text, int line) {
   return chunk;
 }
 
-/// Of a job of Slurm, or of all chunks of one of PBS, which are `chunks`.
+/// The ranks of a job: by --ntasks of Slurm, or the sum over `chunks`.
 std::optional<Asked<long>> ranks_of_job(const JobScript& script, const std::vector<Chunk>& chunks) {
   if (script.system == BatchSystem::slurm) {
     if (const auto all = number_of(script, "ntasks")) return all;

@@ -14,15 +14,13 @@ namespace {
 
 constexpr int most_depth = 20;              ///< of quotes and brackets within one another
 constexpr std::size_t most_words = 50'000;  ///< with those of commands within commands
+constexpr std::size_t most_input = 200;     ///< characters of a pipe that are kept
 
 constexpr std::array<std::string_view, 10> grammar_words{"if",    "then",  "elif", "else", "do",
                                                          "while", "until", "!",    "{",    "time"};
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-bool is_name_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
 
 struct HereDocument {
   std::string end;
@@ -102,6 +100,7 @@ class Reader {
     if (c == '$' && peek(1) == '"') return take();
     if (c == '$' || c == '`') return read_expansion(false);
     if (c == '#' && !has_word_) return take(to_end_of_comment());
+    if ((c == '<' || c == '>') && peek(1) == '(') return read_expansion(false);
     if (c == '<' || c == '>') return read_redirection();
     if (c == '(' && has_word_ && word_.ends_with('=')) return read_list();
     if (c == '[' && has_word_ && end_ == '\0' && is_subscribed()) return keep(length_of_subscript());
@@ -181,7 +180,7 @@ class Reader {
     });
   }
 
-  /// $NAME, ${...}, $(...), $((...)) or `...`, kept as it is written.
+  /// $NAME, ${...}, $(...), $((...)), <(...) or `...`, kept as it is written.
   void read_expansion(bool is_quoted) {
     if (peek() == '$' && peek(1) != '(' && peek(1) != '{') return keep();
     const std::size_t begin = at_, n_before = word_.size();
@@ -189,7 +188,7 @@ class Reader {
       read_within(1, '`', within_);
     else if (peek(1) == '{')
       read_open(2, [&] { read_no_commands('}', '}', is_quoted); });
-    else if (peek(2) == '(')
+    else if (peek() == '$' && peek(2) == '(')
       read_open(2, [this] { read_no_commands('(', ')', false); });
     else
       read_within(2, ')', within_);
@@ -252,7 +251,7 @@ class Reader {
     has_word_ = has_word_ && !is_descriptor;
     end_word();
     const bool is_here = peek() == '<' && peek(1) == '<' && peek(2) != '<';
-    next_ = is_here ? Word::end_of_here_document : Word::target;
+    next_ = is_here ? Word::end_of_here_document : peek() == '<' ? Word::input : Word::target;
     may_have_tabs_ = is_here && peek(2) == '-';
     if (is_here) return take(may_have_tabs_ ? 3 : 2);
     while (peek() == '<' || peek() == '>' || peek() == '&' || peek() == '|') take();
@@ -264,6 +263,7 @@ class Reader {
     end_command();
     list_begin_ = commands_.size();
     take();
+    if (command_.input.empty()) line_begin_ = at_;
     for (const HereDocument& document : std::exchange(here_documents_, {})) {
       const auto after = end_of_here_document(text_, at_, document);
       const int first = line_;
@@ -291,6 +291,10 @@ class Reader {
     const char c = peek(), before = at_ > 0 ? text_[at_ - 1] : '\0';
     end_word();
     end_command();
+    if (c == '|' && peek(1) != '|' && before != '|') {
+      const std::size_t begin = std::max(line_begin_ + most_input, at_) - most_input;
+      command_.input = text_.substr(begin, at_ - begin);
+    }
     if (c == '(') open_group('(');
     if (c == ')') close_group('(');
     n_brackets_ += c == '(' ? 1 : c == ')' ? -1 : 0;
@@ -314,6 +318,7 @@ class Reader {
     std::string word = std::exchange(word_, {});
     const Word is = std::exchange(next_, Word::argument);
     if (is == Word::end_of_here_document) here_documents_.push_back({std::move(word), may_have_tabs_});
+    if (is == Word::input) command_.input = std::move(word);
     if (is != Word::argument) return;
     const bool opens_function = word == "{" && command_.words.size() == 2 && command_.words[0] == "function";
     if (opens_function) end_command();
@@ -346,6 +351,8 @@ class Reader {
       commands_.push_back(std::move(command));
       if (first == "for" || first == "select" || first == "case") open_group('b');
       if (first == "done" || first == "fi" || first == "esac") close_group('b');
+    } else {
+      command_.input = std::move(command.input);  // | at the end of a line
     }
     std::ranges::move(within, std::back_inserter(after_));
   }
@@ -354,7 +361,7 @@ class Reader {
     char kind;
     std::size_t list_begin;
   };
-  enum class Word { argument, target, end_of_here_document };  ///< target: of a redirection
+  enum class Word { argument, target, input, end_of_here_document };  ///< target: of a redirection
 
   std::string_view text_;
   std::size_t at_ = 0;
@@ -372,6 +379,7 @@ class Reader {
   int brace_depth_ = 0;
   std::vector<Group> groups_{};
   std::size_t list_begin_ = commands_.size();  ///< the first command of the list that goes on
+  std::size_t line_begin_ = at_;               ///< a line that ends with | goes on
   std::vector<Command> within_{};
   bool may_have_tabs_ = false;  ///< of the here-document whose end word comes next
   std::vector<HereDocument> here_documents_{};
@@ -384,13 +392,6 @@ std::vector<Command> read_commands(std::string_view text, Unread* unread) {
   Unread ignored;
   Reader{text, commands, unread != nullptr ? *unread : ignored}.run();
   return commands;
-}
-
-std::string_view assigned_name(std::string_view word) noexcept {
-  std::size_t n = 0;
-  while (n < word.size() && is_name_letter(word[n])) ++n;
-  if (n == 0 || (word[0] >= '0' && word[0] <= '9')) return {};
-  return word.substr(0, n);
 }
 
 }  // namespace lockstep::site

@@ -13,11 +13,12 @@ namespace lockstep::site {
 /// Stands in words for a $ that the shell does not fill in: of '$A', "\$A" and $'$A'.
 inline constexpr char literal_dollar = '\x1a';
 
-/// A simple command: words without their quotes, expansions as they are written. Redirections are left out, and so are
-/// words of the grammar ("if", "then", "!").
+/// A simple command: words without their quotes, expansions as they are written. Redirections of output are left out,
+/// and so are words of the grammar ("if", "then", "!").
 struct Command {
   int line = 0;  ///< of its first word
   std::vector<std::string> words{};
+  std::string input{};         ///< what < or <<< gives it; the end of what comes before its |; both as they are written
   bool is_condition = false;   ///< after if or elif, or one that tests: "[", "[[", "test"
   bool is_in_braces = false;   ///< as the body of a function is
   bool is_loop = false;        ///< after while or until
@@ -42,11 +43,8 @@ struct Unread {
   static constexpr std::size_t most_odd = 100;
 };
 
-/// In the order of the text; those of $( ) and ` ` come after the command that holds them. Here-documents are passed
-/// over. Lines count from 1.
+/// In the order of the text; commands within $( ), <( ) and ` ` come after the command that holds them. Here-documents
+/// are left out. Lines count from 1.
 [[nodiscard]] std::vector<Command> read_commands(std::string_view text, Unread* unread = nullptr);
-
-/// NAME of NAME=value, NAME+=value or NAME; empty if `word` begins with no name.
-[[nodiscard]] std::string_view assigned_name(std::string_view word) noexcept;
 
 }  // namespace lockstep::site

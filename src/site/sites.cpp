@@ -8,10 +8,6 @@ namespace lockstep::site {
 
 const Site* find_site(std::span<const Site> sites, std::string_view name) { return find_by(sites, name, &Site::name); }
 
-const Partition* find_partition(const Site& site, std::string_view name) {
-  return find_by(site.partitions, name, &Partition::name);
-}
-
 const Kind* find_kind(const Site& site, std::string_view constraint) {
   const std::set<std::string> wanted = features_of(constraint);
   const Kind* best = nullptr;

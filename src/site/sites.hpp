@@ -63,9 +63,6 @@ struct Site {
 /// By its name; nullptr if there is none.
 [[nodiscard]] const Site* find_site(std::span<const Site> sites, std::string_view name);
 
-/// By its name; nullptr if there is none.
-[[nodiscard]] const Partition* find_partition(const Site& site, std::string_view name);
-
 /// The kind of nodes with most features, all of which are in `constraint` ("a100&4gpus"); nullptr if there is none.
 [[nodiscard]] const Kind* find_kind(const Site& site, std::string_view constraint);
 

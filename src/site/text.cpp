@@ -88,6 +88,14 @@ std::string_view file_name(std::string_view path) noexcept {
   return path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
 }
 
+std::string_view assigned_name(std::string_view word) noexcept {
+  const auto is_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  const auto n = static_cast<std::size_t>(std::ranges::find_if_not(word, is_letter) - word.begin());
+  return n == 0 || (word[0] >= '0' && word[0] <= '9') ? std::string_view{} : word.substr(0, n);
+}
+
 std::string counted(long n, std::string_view thing) { return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s"); }
 
 std::optional<std::string> near_name(std::string_view word, std::span<const std::string> candidates) {

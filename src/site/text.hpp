@@ -34,11 +34,14 @@ namespace lockstep::site {
 /// In any case of letters.
 [[nodiscard]] bool contains_ignoring_case(std::string_view text, std::string_view part);
 
-/// Of all of the text: "8", "-1".
+/// The number that the whole text is: "8", "-1"; nothing if it is something else.
 [[nodiscard]] std::optional<long> whole_number(std::string_view text) noexcept;
 
 /// After the last slash of a path.
 [[nodiscard]] std::string_view file_name(std::string_view path) noexcept;
+
+/// NAME of NAME=value, NAME+=value or NAME; empty if `word` begins with no name.
+[[nodiscard]] std::string_view assigned_name(std::string_view word) noexcept;
 
 /// "1 rank", "2 ranks".
 [[nodiscard]] std::string counted(long n, std::string_view thing);

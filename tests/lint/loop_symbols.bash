@@ -3,7 +3,7 @@
 # symbol, such as an inline function of std, would be shared: the linker might keep the copy for AVX, for all processors.
 set -euo pipefail
 mapfile -t objects < <(find "$2" -name '*_avx2.cpp.o' -o -name '*_avx512.cpp.o' -o -name '*_vbmi.cpp.o')
-[ ${#objects[@]} -gt 0 ] || { echo "no loops for AVX were compiled in $2"; exit 1; }
+[[ "${objects[*]}" == *_avx2.cpp.o* && "${objects[*]}" == *_avx512.cpp.o* ]] || { echo "no loops for AVX were compiled in $2"; exit 1; }
 failures=0
 for object in "${objects[@]}"; do
   symbols=$("$1" -C --defined-only --extern-only "$object" | grep '^[0-9a-f]' || true)

@@ -38,8 +38,15 @@ check_order() {
 check_layers() {
   local file
   check_order src '' core runtime site comm io data nn optim parallel checkpoint metrics report
+  check_order src '' metrics report io data nn optim parallel checkpoint # reduce_all alone has only the first two
   check_order src/data data/ format image augment read load write importers synth
-  check_order src/nn nn/ plan host cuda
+  check_order src/nn nn/ graph plan host cuda
+  for file in src/nn/ops/*/; do
+    file=$file$(basename "$file").hpp
+    [[ -f $file ]] || complain "$file" 'a layer is described in the header that is called as its folder'
+    ! grep -qE '#include "nn/(host|cuda|plan|ops)/' "$file" || complain "$file" 'the description of a layer knows no backend'
+    grep -qF "#include \"${file#src/}\"" src/nn/ops/table.hpp || complain "$file" 'a layer without a row in nn/ops/table.hpp'
+  done
   [[ ! -d training ]] || check_order training training/ recipe run train check
   while IFS= read -r file; do
     complain "$file" "src/ must not include programs or tests"
@@ -94,8 +101,13 @@ forbid '#include "training/ckpt/' '^training/(ckpt|main|command)' 'training/ckpt
 forbid '#include "training/doctor/' '^training/(doctor|main|command)' 'training/doctor is of its own command'
 forbid '#include "training/lint/' '^training/(lint|main|command)' 'training/lint is of its own command'
 forbid '#include "training/shard/' '^training/(shard|main|command)' 'training/shard is of its own command'
-forbid '#include "nn/host/' '^src/nn/host/' 'a backend is known to itself alone'
+forbid '#include "nn/host/' '^src/nn/(host|ops)/' 'a backend is known to itself and to its layers alone'
+forbid '#include "nn/cuda/' '^src/nn/(cuda|ops)/' 'a backend is known to itself and to its layers alone'
+forbid '#include "nn/ops/' '^src/nn/(ops/|graph/network\.hpp|(host/host|cuda/cuda)_executor\.cpp)' \
+  'layers are known by their table; executors alone take part in sums of batch normalization over ranks'
 forbid 'dynamic_cast|#include "nn/host/|\bhost::' '^(src|reduce_all)/' 'training knows no backend and casts to none'
+forbid '[Nn][Cc][Cc][Ll]|[Cc][Uu][Dd][Aa]|[Kk][Oo][Kk][Kk][Oo][Ss]|[Cc][Uu][Dd][Nn][Nn]|[Dd][Nn][Nn][Ll]|[Oo][Nn][Ee][Dd][Nn][Nn]' \
+  '^(src|reduce_all|training/doctor/)' 'training names no backend; only its doctor tells of what a machine has'
 forbid 'is_host_the_device|\bis_host\(\)|\bis_on_(device|gpus?|host)\b' '^(src|reduce_all|training/(doctor/|train/open_device\.cpp))' \
   'training asks for the traits of its device (runtime/device_traits.hpp), not for its kind'
 forbid 'compat' '^(src|reduce_all|training/(run|CMakeLists|recipe/words))' "the tutorials' lines belong in training/run"

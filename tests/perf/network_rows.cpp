@@ -2,21 +2,22 @@
 #include <numeric>
 
 #include "kernel_rows.hpp"
-#include "nn/cuda/kernels/batch_norm_backward.hpp"
-#include "nn/cuda/kernels/batch_norm_normalize.hpp"
-#include "nn/cuda/kernels/batch_norm_ranks.hpp"
-#include "nn/cuda/kernels/batch_norm_statistics.hpp"
 #include "nn/cuda/kernels/column_sums.hpp"
-#include "nn/cuda/kernels/columns.hpp"
-#include "nn/cuda/kernels/dropout.hpp"
 #include "nn/cuda/kernels/elementwise.hpp"
-#include "nn/cuda/kernels/embedding.hpp"
 #include "nn/cuda/kernels/fold.hpp"
 #include "nn/cuda/kernels/images.hpp"
 #include "nn/cuda/kernels/loss.hpp"
-#include "nn/cuda/kernels/pool.hpp"
 #include "nn/cuda/kernels/samples.hpp"
 #include "nn/cuda/kernels/softmax_cross_entropy.hpp"
+#include "nn/ops/batch_norm/backward.hpp"
+#include "nn/ops/batch_norm/normalize.hpp"
+#include "nn/ops/batch_norm/ranks.hpp"
+#include "nn/ops/batch_norm/statistics.hpp"
+#include "nn/ops/concat/kernels.hpp"
+#include "nn/ops/dropout/kernels.hpp"
+#include "nn/ops/embedding/kernels.hpp"
+#include "nn/ops/global_avg_pool/kernels.hpp"
+#include "nn/ops/max_pool/kernels.hpp"
 
 namespace lockstep::perf {
 
@@ -65,7 +66,6 @@ class NetworkRows {
     add("rectify_backward", 3 * of_value * n_, RectifyBackward<T>{n_, x_, y_, nullptr, out_});
     add("sum", 3 * of_value * n_, Sum<T>{n_, x_, y_, true, out_});
     add("add_bias", 2 * of_value * n_ + n_channels * sizeof(float), AddBias<T>{n_, n_channels, x_, bias, false, out_});
-    add("cast", (sizeof(float) + of_value) * n_, Cast<float, T>{n_, floats, out_});
     add("keep_gradient", (of_value + sizeof(float)) * n_, KeepGradient<T>{n_, x_, nullptr, floats});
     const std::size_t n_samples = n_ / (8 * 1024);
     add("take_samples", n_samples * 1024 * (3 * sizeof(float) + 8 * of_value),

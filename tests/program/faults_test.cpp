@@ -86,6 +86,7 @@ class ActsAfterASave : public core::Clock {
     if (!has_acted_ && has(text, "step-000000016") && !has_acted_.exchange(true)) act_();
     return core::real_clock().now();
   }
+  std::int64_t date() const noexcept override { return core::real_clock().date(); }
   void sleep(core::Seconds time) const override { core::real_clock().sleep(time); }
   void wait(std::condition_variable& wake, std::unique_lock<std::mutex>& lock, core::Seconds time) const override {
     core::real_clock().wait(wake, lock, time);

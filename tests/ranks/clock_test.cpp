@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -70,8 +69,8 @@ class BatchJob : public testing::Test {
   }
   void TearDown() override { SetUp(); }
 
-  static void set_end(int from_now_s) {
-    setenv("SLURM_JOB_END_TIME", std::to_string(std::time(nullptr) + from_now_s).c_str(), 1);
+  static void set_end(const core::Clock& clock, int from_now_s) {
+    setenv("SLURM_JOB_END_TIME", std::to_string(clock.date() + from_now_s).c_str(), 1);
   }
 
   TemporaryFolder folder_{};
@@ -92,9 +91,9 @@ TEST_F(TimeLimitOfRun, StopsItInTimeWithACheckpoint) {
 
 TEST_F(TimeLimitOfRun, IsThatOfTheJobUnlessItIsNamed) {
   const SetClock clock{{0.05}};
-  set_end(9);
+  set_end(clock, 9);
   expect_stopped(run_lockstep(toy("--epochs 30000", folder_ / "job"), {0}, clock), folder_ / "job", 9);
-  set_end(3);
+  set_end(clock, 3);
   const Ended none = run_lockstep(toy("--epochs 2 --time-limit 0", folder_ / "none"), {0}, clock);
   EXPECT_EQ(none.exit_code, 0);
   EXPECT_FALSE(has(none.err, "are left")) << none.err;
@@ -107,7 +106,7 @@ TEST_F(TimeLimitOfRun, ThatIsTooShortIsRefusedButOfAJobTold) {
   EXPECT_TRUE(has(refused.err, "1.00 s is too short for a step and a checkpoint")) << refused.err;
   EXPECT_FALSE(std::filesystem::exists(folder_ / "refused"));
   const Ended whole = run_lockstep(toy("--epochs 2", folder_ / "whole"), {0}, clock);
-  set_end(2);
+  set_end(clock, 2);
   const Ended little = run_lockstep(toy("--epochs 2", folder_ / "little"), {0}, clock);
   EXPECT_EQ(little.exit_code, 0);
   EXPECT_TRUE(has(little.err, " s that are left are too short for a checkpoint")) << little.err;

@@ -113,7 +113,7 @@ const std::vector<DrawnKey>& drawn_keys() {
       {"synthetic-samples", {}, "drawn with the recipe"},
       {"synthetic-steps", {}, "drawn with the recipe"},
       {"image-size", {}, "drawn with the recipe"},
-      {"augment", {"normalize:0.5:0.25", "flip,normalize:0.1:0.2", "crop:8:2,flip:0.3,normalize:0.2:0.3"}},
+      {"augment", {"normalize:0.5:0.25", "flip,normalize:0.1:0.2", "crop:28:2,flip:0.3,normalize:0.2:0.3"}},
       {"val-augment", {}, "drawn with the set"},
       {"order", {"keyed", "torch", "blocked", "sequential"}, {}, {"keyed", "blocked", "sequential"}},
       {"window-chunks", {"1", "3", "16"}},

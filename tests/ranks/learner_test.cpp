@@ -13,7 +13,7 @@
 
 #include "comm/transport.hpp"
 #include "nn/device.hpp"
-#include "nn/models.hpp"
+#include "nn/graph/models.hpp"
 #include "support/ranks.hpp"
 
 namespace lockstep::training {

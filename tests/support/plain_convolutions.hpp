@@ -5,7 +5,6 @@
 
 #include "core/error.hpp"
 #include "nn/cuda/convolution.hpp"
-#include "nn/cuda/split_convolution.hpp"
 #include "runtime/kernel/launch.hpp"
 
 namespace lockstep::test {

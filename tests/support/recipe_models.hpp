@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nn/executor.hpp"
-#include "nn/models.hpp"
+#include "nn/graph/models.hpp"
 
 namespace lockstep::test {
 

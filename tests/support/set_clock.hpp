@@ -22,6 +22,8 @@ class SetClock : public core::Clock {
     ++n_looks_;
     return {now_s_.fetch_add(look_.value) + look_.value};
   }
+  /// Stays the same.
+  [[nodiscard]] std::int64_t date() const noexcept override { return 1'800'000'000; }
   /// Takes time only on this clock.
   void sleep(core::Seconds time) const override {
     pauses_.push_back(time.value);

@@ -16,7 +16,7 @@
 #include "checkpoint/reader.hpp"
 #include "core/json.hpp"
 #include "core/print.hpp"
-#include "nn/models.hpp"
+#include "nn/graph/models.hpp"
 #include "parallel/slots.hpp"
 #include "runtime/topology.hpp"
 #include "training/recipe/cuts.hpp"

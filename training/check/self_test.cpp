@@ -16,8 +16,9 @@
 #include "core/suggest.hpp"
 #include "core/table.hpp"
 #include "nn/executor.hpp"
-#include "nn/initialize.hpp"
-#include "nn/models.hpp"
+#include "nn/graph/initialize.hpp"
+#include "nn/graph/models.hpp"
+#include "nn/own_arenas.hpp"
 #include "runtime/interrupt.hpp"
 #include "runtime/staging.hpp"
 #include "runtime/together.hpp"
@@ -133,8 +134,6 @@ SelfTestResult compute(nn::Device& device, const SelfTestCase& given, nn::Precis
   const nn::Network network = nn::make_model(given.model);
   const auto executor = device.make_executor(
       network, {.max_batch = given.n_samples, .loss = given.loss, .precision = precision, .is_deterministic = true});
-  const core::Bytes size{executor->arena_elements() * sizeof(float)};
-  const runtime::Buffer parameters{size, runtime::Memory::device}, gradients{size, runtime::Memory::device};
   std::vector<float> here(executor->arena_elements());
   std::vector<float> values;
   for (const nn::ArenaSlot& slot : executor->slots()) {
@@ -143,9 +142,7 @@ SelfTestResult compute(nn::Device& device, const SelfTestCase& given, nn::Precis
     nn::initialize(parameter, 1, values);
     executor->pack(slot.parameter, slot.all_rows(), values, slot.slice.of(std::span{here}));
   }
-  runtime::Staging staging;
-  staging.send(std::as_bytes(std::span{here}), parameters.on_device<std::byte>());
-  executor->bind(parameters.on_device<float>(), gradients.on_device<float>());
+  const nn::OwnArenas arenas{*executor, here};
   const SelfTestSamples samples{given};
   const core::StepNumbers numbers{.scale = precision == nn::Precision::f16 ? 1024.0F : 1,  // small values would be lost
                                   .sample_weight = 1.0F / static_cast<float>(given.n_samples)};
@@ -155,7 +152,7 @@ SelfTestResult compute(nn::Device& device, const SelfTestCase& given, nn::Precis
     executor->enqueue(samples.batch(), pass, numbers, hooks, stream);
   SelfTestResult result{.loss = executor->sums().loss / static_cast<double>(given.n_samples)};
   stream.wait();
-  staging.fetch(runtime::as_bytes(gradients.on_device<float>()), std::as_writable_bytes(std::span{here}));
+  runtime::Staging{}.fetch(runtime::as_bytes(arenas.gradients()), std::as_writable_bytes(std::span{here}));
   for (const nn::ArenaSlot& slot : executor->slots()) {
     const nn::Parameter& parameter = network.parameters()[static_cast<std::size_t>(slot.parameter)];
     result.gradients.emplace_back(nn::n_elements(parameter.shape));
@@ -300,7 +297,7 @@ bool asks_for_self_test(const std::vector<std::string>& arguments) {
 
 Invocation parse_self_test(const std::vector<std::string>& arguments) {
   auto request = std::make_shared<runtime::DeviceRequest>();
-  request->kind = runtime::DeviceKind::cuda;  // otherwise the test would be pointless
+  request->kind = runtime::accelerated;  // otherwise the test would be pointless
   Invocation invocation;
   core::Flags flags{"lockstep train --self-test [MODEL ...] [flags]"};
   bool is_asked = false;

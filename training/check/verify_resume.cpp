@@ -90,7 +90,7 @@ void read_end(Version& version, const std::string& output) {
   const auto device =
       core::parse_json<nlohmann::json>(io::read_text(start), start, start_document).at("meta").at("device");
   const bool is_host = device.at("kind") == name(runtime::DeviceKind::host);
-  version.kind = is_host ? runtime::DeviceKind::host : runtime::DeviceKind::cuda;
+  version.kind = is_host ? runtime::DeviceKind::host : runtime::accelerated;
   version.device = is_host ? "the host" : device.value("name", "a GPU");
   std::istringstream log{io::read_text(log_path)};
   for (std::string line; std::getline(log, line);) {
@@ -152,8 +152,7 @@ std::vector<std::string> recipe_arguments(const RecipeWords& words, bool leaves_
   for (const Setting& setting : words.settings) {
     if (setting.key == "save-every" || setting.key == "max-steps") continue;
     if (setting.key == "val-split" && leaves_out_evaluation) continue;
-    const bool is_toggle = std::holds_alternative<bool Recipe::*>(all_keys()[*find_key(setting.key)].member);
-    if (is_toggle)
+    if (all_keys()[*find_key(setting.key)].is_boolean())
       arguments.push_back(fmt::format("--{}{}", setting.text == "true" ? "" : "no-", setting.key));
     else
       arguments.insert(arguments.end(), {fmt::format("--{}", setting.key), setting.text});

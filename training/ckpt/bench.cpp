@@ -351,8 +351,8 @@ int bench(const BenchArguments& arguments, const runtime::Session& session) {
 
 }  // namespace
 
-std::string bench_help() {
-  return R"(  lockstep ckpt bench /scratch/me                       measure on the file system of /scratch/me
+VerbText bench_help() {
+  return {R"(  lockstep ckpt bench /scratch/me                       measure on the file system of /scratch/me
   lockstep ckpt bench /scratch/me --like r --nproc 4    with tensors like those of run r
 
 Writes and reads checkpoints in a temporary folder in FOLDER, which it removes. It also times the same bytes without a
@@ -361,20 +361,17 @@ in its own file. Times are those of the slowest rank, as medians with their 95 %
 read back from the page cache. In a training with --save-every, training pauses while a checkpoint is copied, and
 continues while it is written.
 
-      --like FOLDER      tensors of this checkpoint, or of a run's newest
-      --bytes N          N bytes in tensors of 4 MiB, instead                              (256M)
-      --repeats N        repeat everything N times, alternating                            (7)
-      --json F           write all figures to F
-)";
+)"};
 }
 
 Action declare_bench(core::Flags& flags) {
   auto arguments = std::make_shared<BenchArguments>();
   flags.word("FOLDER", arguments->folder);
-  flags.text("--like", arguments->like);
-  flags.bytes("--bytes", arguments->bytes);
-  flags.number("--repeats", arguments->repeats, std::uint64_t{1}, std::uint64_t{1000});
-  flags.text("--json", arguments->json);
+  flags.text("--like FOLDER", arguments->like, "tensors of this checkpoint, or of a run's newest");
+  flags.bytes("--bytes N", arguments->bytes, "N bytes in tensors of 4 MiB, instead");
+  flags.number("--repeats N", arguments->repeats, std::uint64_t{1}, std::uint64_t{1000},
+               "repeat everything N times, alternating");
+  flags.text("--json F", arguments->json, "write all figures to F");
   return {.check =
               [arguments, &flags] {
                 if (!flags.has("--like") || !flags.has("--bytes")) return;

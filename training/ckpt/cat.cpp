@@ -175,8 +175,8 @@ core::ExitCode cat(const CatArguments& arguments) {
 
 }  // namespace
 
-std::string cat_help() {
-  return R"(  lockstep ckpt cat r
+VerbText cat_help() {
+  return {R"(  lockstep ckpt cat r
   lockstep ckpt cat r conv1.weight exp_avg/conv1.weight
   lockstep ckpt cat weights.h5 fc.bias --all | sort -g
 
@@ -185,15 +185,14 @@ TENSOR it lists all tensors with the digest (XXH3, 128 bits) of their values, wh
 ranks. For a TENSOR it prints the minimum, maximum and mean, the number of values that are not finite, and the first
 values.
 
-      --all              print all values of each TENSOR, one per line, and nothing else
-)";
+)"};
 }
 
 Action declare_cat(core::Flags& flags) {
   auto o = std::make_shared<CatArguments>();
   flags.word("FOLDER", o->place);
   flags.words("TENSOR", o->tensors, 0);
-  flags.toggle("--all", o->all);
+  flags.toggle("--all", o->all, "print all values of each TENSOR, one per line, and nothing else");
   return {.check =
               [o] {
                 if (o->all && o->tensors.empty())

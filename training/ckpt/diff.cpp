@@ -52,8 +52,8 @@ core::ExitCode diff(const Pair& folders) {
 
 }  // namespace
 
-std::string diff_help() {
-  return R"(  lockstep ckpt diff r s
+VerbText diff_help() {
+  return {R"(  lockstep ckpt diff r s
   lockstep ckpt diff r/checkpoints/step-000000100 r/checkpoints/step-000000200
 
 Compares all tensors bit by bit: parameters, states of the optimizer, statistics. The number of ranks that wrote them
@@ -61,7 +61,7 @@ does not matter. Prints how the positions of the runs differ. For the first tens
 different element, both values, and the number of floats between them (ULP). For a run's folder it uses the newest
 complete checkpoint. Exit code 0: equal; 1: different, or one is damaged.
 
-)";
+)"};
 }
 
 Action declare_diff(core::Flags& flags) {

@@ -24,8 +24,8 @@ core::ExitCode export_tensors(const ExportArguments& arguments) {
 
 }  // namespace
 
-std::string export_help() {
-  return R"(  lockstep ckpt export r --out weights.safetensors
+VerbText export_help() {
+  return {R"(  lockstep ckpt export r --out weights.safetensors
   lockstep ckpt export r/checkpoints/step-000000100 --out all.npz --optimizer
   lockstep ckpt export weights.h5 --out weights.npz
 
@@ -37,17 +37,14 @@ and running statistics are float32, with the names and shapes of PyTorch's state
   .npz            numpy.load: not compressed
   .safetensors    safetensors.torch.load_file, ...
 
-      --out FILE         new file; its ending sets the format; appears when it is complete  (required)
-      --optimizer        also export the optimizer's states, such as exp_avg/conv1.weight
-      --force            replace FILE if it exists                                          (refuse)
-)";
+)"};
 }
 
 Action declare_export(core::Flags& flags) {
   auto o = std::make_shared<ExportArguments>();
   flags.word("FOLDER", o->place);
-  flags.toggle("--optimizer", o->optimizer);
-  declare_new(flags, o->file);
+  declare_new(flags, o->file, "new file; its ending sets the format; appears when it is complete");
+  flags.toggle("--optimizer", o->optimizer, "also export the optimizer's states, such as exp_avg/conv1.weight");
   return {
       .check =
           [o, &flags] {

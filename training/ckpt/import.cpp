@@ -28,8 +28,8 @@ core::ExitCode import_tensors(const ImportArguments& arguments) {
 
 }  // namespace
 
-std::string import_help() {
-  return R"(  lockstep ckpt import mine.safetensors --out weights.h5
+VerbText import_help() {
+  return {R"(  lockstep ckpt import mine.safetensors --out weights.h5
   lockstep train RECIPE --init-from weights.h5
 
 FILE is HDF5, .npz or .safetensors; its content decides, not its name. Tensors have the names and shapes of PyTorch's
@@ -37,15 +37,13 @@ state_dict, and are float32, or float16 or bfloat16, which are converted to floa
 and states of an optimizer (exp_avg/NAME beside NAME) are left out. --init-from also reads FILE directly; the import
 adds one format, and a check sum for each tensor.
 
-      --out FILE         new file, ends in .h5; appears when it is complete                 (required)
-      --force            replace FILE if it exists                                          (refuse)
-)";
+)"};
 }
 
 Action declare_import(core::Flags& flags) {
   auto o = std::make_shared<ImportArguments>();
   flags.word("FILE", o->from);
-  declare_new(flags, o->file);
+  declare_new(flags, o->file, "new file, ends in .h5; appears when it is complete");
   return {
       .check =
           [o, &flags] {

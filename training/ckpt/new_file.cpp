@@ -8,9 +8,9 @@
 
 namespace lockstep::training::ckpt {
 
-void declare_new(core::Flags& flags, NewFile& file) {
-  flags.text("--out", file.path);
-  flags.toggle("--force", file.is_forced);
+void declare_new(core::Flags& flags, NewFile& file, const char* help) {
+  flags.text("--out FILE", file.path, {help, "required"});
+  flags.toggle("--force", file.is_forced, {"replace FILE if it exists", "refuse"});
 }
 
 void check_new(const NewFile& file) {

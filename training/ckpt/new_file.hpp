@@ -16,7 +16,8 @@ struct NewFile {
   bool is_forced = false;
 };
 
-void declare_new(core::Flags& flags, NewFile& file);
+/// `help`: of --out.
+void declare_new(core::Flags& flags, NewFile& file, const char* help);
 
 /// Before work. Throws core::Error (usage) if the file exists and is not to be replaced, or cannot be written.
 void check_new(const NewFile& file);

@@ -86,8 +86,8 @@ core::ExitCode prune(const PruneArguments& arguments) {
 
 }  // namespace
 
-std::string prune_help() {
-  return R"(  lockstep ckpt prune r --keep 1
+VerbText prune_help() {
+  return {R"(  lockstep ckpt prune r --keep 1
 
 Removes all checkpoints that are older than the N newest complete ones. Also removes damaged and incomplete checkpoints,
 leftovers of killed runs, and checkpoints that a run marked as suspect.
@@ -96,14 +96,14 @@ files that Lockstep has not made, stays, and a message says so. Nothing is remov
 symbolic link, or if one has the name of another step (exit code 2). Do not use it on a running training, which keeps as
 many as its own --keep.
 
-      --keep N           keep the N newest complete checkpoints                            (3)
-)";
+)"};
 }
 
 Action declare_prune(core::Flags& flags) {
   auto arguments = std::make_shared<PruneArguments>();
   flags.word("FOLDER", arguments->folder);
-  flags.number("--keep", arguments->keep, std::uint64_t{1}, std::uint64_t{1'000'000});
+  flags.number("--keep N", arguments->keep, std::uint64_t{1}, std::uint64_t{1'000'000},
+               "keep the N newest complete checkpoints");
   return {.check = {}, .run = [arguments](const runtime::Session& session) {
             return on_first_rank(session, [&] { return prune(*arguments); });
           }};

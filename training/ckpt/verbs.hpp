@@ -11,21 +11,21 @@
 
 namespace lockstep::training::ckpt {
 
-std::string ls_help();
+VerbText ls_help();
 Action declare_ls(core::Flags& flags);
-std::string verify_help();
+VerbText verify_help();
 Action declare_verify(core::Flags& flags);
-std::string diff_help();
+VerbText diff_help();
 Action declare_diff(core::Flags& flags);
-std::string cat_help();
+VerbText cat_help();
 Action declare_cat(core::Flags& flags);
-std::string export_help();
+VerbText export_help();
 Action declare_export(core::Flags& flags);
-std::string import_help();
+VerbText import_help();
 Action declare_import(core::Flags& flags);
-std::string prune_help();
+VerbText prune_help();
 Action declare_prune(core::Flags& flags);
-std::string bench_help();
+VerbText bench_help();
 Action declare_bench(core::Flags& flags);
 
 inline constexpr std::array<Verb, 8> verbs{{

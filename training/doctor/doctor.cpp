@@ -8,6 +8,7 @@
 #include "core/log.hpp"
 #include "core/pending.hpp"
 #include "core/print.hpp"
+#include "runtime/gpu_choice.hpp"
 #include "runtime/interrupt.hpp"
 #include "runtime/launcher.hpp"
 #include "training/doctor/checks.hpp"
@@ -19,37 +20,22 @@ namespace lockstep::training::doctor {
 namespace {
 
 constexpr std::string_view usage = "lockstep doctor [flags]";
-constexpr std::array<std::string_view, 3> devices{"auto", "host", "cuda"};
 
-std::string help_text() {
-  return R"(lockstep doctor [flags]: check, within a minute, what would stop a job or make it slow
+constexpr std::string_view before_flags =
+    R"(lockstep doctor [flags]: check, within a minute, what would stop a job or make it slow
 
   lockstep doctor                            check this machine
   lockstep doctor --nproc 4 --data d         check with four ranks, and the set that they would read
   srun lockstep doctor --expect-ranks "$SLURM_NTASKS" --data d --checkpoints runs --recipe cifar_resnet18
                                              in a job script, before the job: check with its own ranks
 
-What to check                                                                        (default)
-      --data SET         open SET on each node, and read up to 256 MB of it          (none)
-      --val SET          with --data: check that it has the same classes             (none)
-      --checkpoints DIR  check that each node can write, lock and see files there    (none)
-      --n-checkpoints K  with --checkpoints and --recipe: check for room for K       (1)
-      --recipe R         check that R fits the ranks, the set and the memory         (none)
-      --expect-ranks N   check that the launcher started N ranks                     (any number)
-      --device D         auto, host or cuda: the device of the job                   (auto)
-      --share-gpu        ranks of the job may share a GPU
-Output
-      --json F           also write the results to F; -: to stdout, instead of the table
-      --nproc N          start N ranks on this machine
-      --verbose          with --nproc: also print the launcher's messages about a failed job
-      --timeout T        name a rank that is stopped or gone after T, and end; 0: never     (300s)
-  -h, --help
+)";
+constexpr std::string_view after_flags = R"(  -h, --help
 
 Each check has a verdict: ok, note, warning, fail (a job would fail) or skipped. It shows what was seen and, unless the
 verdict is ok, a fix. Exit codes: 0 nothing would fail, 1 something would fail, 2 usage, 3 the system or MPI failed (for
 example, OMPI_MCA_btl names an unknown component), 4 a rank is stopped or gone (--timeout).
 )";
-}
 
 /// A process that another MPI's launcher started as one of several is alone. Only the first speaks. The others end with
 /// 0, because launchers end a job at the first other code, before the first process has spoken.
@@ -86,18 +72,32 @@ int run(const Request& request, const runtime::Session& session) {
   return core::to_int(world.any(fails) ? core::ExitCode::failed : core::ExitCode::ok);
 }
 
-void declare(core::Flags& flags, const std::shared_ptr<Request>& request) {
+void declare(core::Flags& flags, const std::shared_ptr<Request>& request, Invocation& invocation) {
   constexpr std::uint64_t most_checkpoints = 1'000'000;
-  flags.text("--data", request->data);
-  flags.text("--val", request->val);
-  flags.text("--checkpoints", request->checkpoints);
-  flags.number("--n-checkpoints", request->n_checkpoints, std::uint64_t{1}, most_checkpoints);
-  flags.text("--recipe", request->recipe_word);
-  flags.value("--device", [request](const std::string& text) {
-    request->device = core::find_named(devices, text, "device", "--device");
+  flags.heading("What to check");
+  flags.text("--data SET", request->data, {"open SET on each node, and read up to 256 MB of it", "none"});
+  flags.text("--val SET", request->val, {"with --data: check that it has the same classes", "none"});
+  flags.text("--checkpoints DIR", request->checkpoints,
+             {"check that each node can write, lock and see files there", "none"});
+  flags.number("--n-checkpoints K", request->n_checkpoints, std::uint64_t{1}, most_checkpoints,
+               "with --checkpoints and --recipe: check for room for K");
+  flags.text("--recipe R", request->recipe_word, {"check that R fits the ranks, the set and the memory", "none"});
+  flags.value("--device D", {runtime::device_help, request->device}, [request](const std::string& text) {
+    request->device = name(core::find_named(runtime::all_device_kinds, text, "device", "--device"));
   });
-  flags.toggle("--share-gpu", request->shares_gpu);
-  flags.text("--json", request->json);
+  flags.toggle("--share-gpu", request->shares_gpu, "ranks of the job may share a GPU");
+  flags.heading("Output and ranks");
+  flags.text("--json F", request->json, "also write the results to F; -: to stdout, instead of the table");
+  declare_launch(flags, invocation);
+  flags.hide("--expect-ranks");
+  flags.mention("--expect-ranks N", {"check that the launcher started N ranks", "any number"});
+}
+
+std::string help_text() {
+  core::Flags flags{""};
+  Invocation invocation;
+  declare(flags, std::make_shared<Request>(), invocation);
+  return fmt::format("{}{}{}", before_flags, flags.help(), after_flags);
 }
 
 /// Reported first: if MPI does not start, the table is never printed.
@@ -124,8 +124,7 @@ Invocation parse(const std::vector<std::string>& arguments) {
   auto request = std::make_shared<Request>();
   Invocation invocation{.judges_launch = true, .alone = runtime::Alone::without_mpi};
   core::Flags flags{std::string{usage}};
-  declare(flags, request);
-  declare_launch(flags, invocation);
+  declare(flags, request, invocation);
   flags.parse(arguments);
   resolve(*request);
   check_companions(flags, *request);

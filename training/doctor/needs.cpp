@@ -9,7 +9,7 @@
 #include "data/load/loader.hpp"
 #include "data/synth/synth.hpp"
 #include "nn/device.hpp"
-#include "nn/models.hpp"
+#include "nn/graph/models.hpp"
 #include "runtime/gpu_choice.hpp"
 #include "training/doctor/checks.hpp"
 #include "training/recipe/cuts.hpp"

@@ -42,8 +42,8 @@ struct Judged {
   std::string shellcheck{};  ///< as ShellCheck::state
 };
 
-std::string help_text() {
-  return R"(lockstep lint FILE... [flags]: find errors in job scripts before they are submitted
+constexpr std::string_view before_flags =
+    R"(lockstep lint FILE... [flags]: find errors in job scripts before they are submitted
 
   lockstep lint job.sbatch                   check one script; it is not executed
   lockstep lint batch/*/*.sbatch             check many; each one's site comes from the batch/lib/S.sh that it sources
@@ -61,18 +61,13 @@ and 100 of ShellCheck the rest is left out, and lint says so. Prints FILE:LINE: 
 not what it says), a warning (it may work, but slower or not as meant) or a note. The last line has their number, the
 sites whose limits were used, and whether ShellCheck is missing or failed.
 
-      --site S           delta, derecho, ibex, hipergator or generic, which has no limits. Without --site, the site
-                         comes from a line "# lockstep: site=S" in the script, or the sourced lib/S.sh, or the name
-                         of the script's folder; if none is a known site, generic is used, with a note
-      --json F           write the findings to F, too (share/lockstep/schemas/lint-1.schema.json); -: only to stdout
-      --no-shellcheck    do not run ShellCheck
-  -h, --help
+)";
+constexpr std::string_view after_flags = R"(  -h, --help
 
 share/lockstep/sites.toml (or the file in LOCKSTEP_SITES) has what clusters document, with the source of each fact.
 Sites change, so correct it, or add yours. Exit codes: 0 no errors or warnings, 1 errors or warnings, 2 usage, 3 the
 system or MPI failed.
 )";
-}
 
 /// Throws core::Error (usage) if it is no text.
 std::string read_script(const std::string& path) {
@@ -239,16 +234,24 @@ Action declare(core::Flags& flags) {
   auto request = std::make_shared<Request>();
   flags.word("FILE", request->first);
   flags.words("FILE", request->others, 0);
-  flags.text("--site", request->site);
-  flags.text("--json", request->json);
-  flags.toggle("--no-shellcheck", request->without_shellcheck);
+  flags.text("--site S", request->site,
+             "delta, derecho, ibex, hipergator or generic, which has no limits. Without --site, the site comes from a "
+             "line \"# lockstep: site=S\" in the script, or the sourced lib/S.sh, or the name of the script's folder; "
+             "if none is a known site, generic is used, with a note");
+  flags.text("--json F", request->json,
+             "write the findings to F, too (share/lockstep/schemas/lint-1.schema.json); -: only to stdout");
+  flags.toggle("--no-shellcheck", request->without_shellcheck, "do not run ShellCheck");
   return {.check = {}, .run = [request](const runtime::Session& session) { return run(*request, session); }};
 }
 
 }  // namespace
 
 Invocation parse(const std::vector<std::string>& arguments) {
-  if (asks_for_help(arguments)) return {.text = help_text()};
+  if (asks_for_help(arguments)) {
+    core::Flags flags{""};
+    static_cast<void>(declare(flags));
+    return {.text = fmt::format("{}{}{}", before_flags, flags.help(), after_flags)};
+  }
   return make_invocation(std::string{usage}, declare, arguments);
 }
 

@@ -88,7 +88,8 @@ void Check::loss() const {
 }
 
 void Check::optimizer() const {
-  if (r_.nesterov && (r_.momentum == 0 || r_.dampening != 0))
+  const optim::OptimizerSpec& optimizer = r_.optimizer;
+  if (optimizer.nesterov && (optimizer.momentum == 0 || optimizer.dampening != 0))
     fail("Nesterov's momentum without momentum, or with dampening", "nesterov", "momentum above 0, and dampening 0",
          "--momentum 0.9");
 }

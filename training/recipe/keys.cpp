@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/flags.hpp"
-#include "optim/optimizer_spec.hpp"
+#include "nn/device.hpp"
 #include "training/recipe/value.hpp"
 #include "training/recipe/words.hpp"
 
@@ -25,7 +25,6 @@ constexpr Range length_above_zero{.most = 1e15, .excludes_least = true};
 constexpr double most_rows = 2147483648.0;
 constexpr double most_samples = 4294967295.0;  // of one step
 constexpr double most_parts = 65536;
-constexpr double most_threads = 512;  // the most that Kokkos supports
 
 constexpr std::string_view resnets = "resnet18 resnet34 resnet50 resnet101 resnet152";
 constexpr std::string_view classifiers = "mnist_cnn resnet18 resnet34 resnet50 resnet101 resnet152";
@@ -123,21 +122,22 @@ constexpr std::array keys{
         "checkpoint every N epochs, \"N samples\" or \"30 min\"; 0: only when stopped", at_least(0)),
     key(Section::batches, "seed", &Recipe::seed, "N", "seed of weights, order, augmentation and dropout", at_least(0)),
 
-    key(Section::optimizer, "optimizer", &Recipe::optimizer, "O", "", names_in<optim::all_optimizer_kinds>),
+    key(Section::optimizer, "optimizer", &OptimizerSpec::kind, "O", ""),
     key(Section::optimizer, "lr", &Recipe::lr, "X", "learning rate", above_zero, by_default("mostly 0.001")),
-    key(Section::optimizer, "weight-decay", &Recipe::weight_decay, "X",
+    key(Section::optimizer, "weight-decay", &OptimizerSpec::weight_decay, "X",
         "added to the gradient, or decoupled from it as in adamw", by_default("the optimizer's")),
-    key(Section::optimizer, "momentum", &Recipe::momentum, "X", "", zero_to_below_one, by_default("the optimizer's"),
-        use_of<&optim::Uses::momentum>),
-    key(Section::optimizer, "dampening", &Recipe::dampening, "X", "", from_to(0, 1), use_of<&optim::Uses::dampening>),
-    key(Section::optimizer, "nesterov", &Recipe::nesterov, "", "", use_of<&optim::Uses::nesterov>),
-    key(Section::optimizer, "beta1", &Recipe::beta1, "X", "", zero_to_below_one, use_of<&optim::Uses::beta1>),
-    key(Section::optimizer, "beta2", &Recipe::beta2, "X", "", zero_to_below_one, by_default("mostly 0.999"),
+    key(Section::optimizer, "momentum", &OptimizerSpec::momentum, "X", "", zero_to_below_one,
+        by_default("the optimizer's"), use_of<&optim::Uses::momentum>),
+    key(Section::optimizer, "dampening", &OptimizerSpec::dampening, "X", "", from_to(0, 1),
+        use_of<&optim::Uses::dampening>),
+    key(Section::optimizer, "nesterov", &OptimizerSpec::nesterov, "", "", use_of<&optim::Uses::nesterov>),
+    key(Section::optimizer, "beta1", &OptimizerSpec::beta1, "X", "", zero_to_below_one, use_of<&optim::Uses::beta1>),
+    key(Section::optimizer, "beta2", &OptimizerSpec::beta2, "X", "", zero_to_below_one, by_default("mostly 0.999"),
         use_of<&optim::Uses::beta2>),
-    key(Section::optimizer, "rho", &Recipe::rho, "X", "", zero_to_below_one, use_of<&optim::Uses::rho>),
-    key(Section::optimizer, "eps", &Recipe::eps, "X", "", from_to(1e-38, 1), by_default("the optimizer's"),
+    key(Section::optimizer, "rho", &OptimizerSpec::rho, "X", "", zero_to_below_one, use_of<&optim::Uses::rho>),
+    key(Section::optimizer, "eps", &OptimizerSpec::eps, "X", "", from_to(1e-38, 1), by_default("the optimizer's"),
         use_of<&optim::Uses::eps>),
-    key(Section::optimizer, "trust", &Recipe::trust, "X",
+    key(Section::optimizer, "trust", &OptimizerSpec::trust, "X",
         "lars: trust coefficient; scales a step with the layer's norm", above_zero, use_of<&optim::Uses::trust>),
     key(Section::optimizer, "clip-norm", &Recipe::clip_norm, "X", "limit of the norm of all gradients; 0: none"),
 
@@ -163,7 +163,7 @@ constexpr std::array keys{
     key(Section::machine, "lanes", &Recipe::lanes, "N", "parts of a batch, summed in a fixed tree",
         from_to(1, most_parts)),
     key(Section::machine, "threads", &Recipe::threads, "N", "threads of each rank for computing",
-        from_to(1, most_threads), by_default("its share of the cores")),
+        from_to(1, nn::most_threads), by_default("its share of the cores")),
 };
 
 bool has_word(std::string_view words, std::string_view word) {
@@ -207,7 +207,7 @@ std::vector<std::string> key_names() { return core::names_of(keys); }
 
 std::vector<std::string> words_of(const Key& key) {
   return std::visit(
-      [&key]<class T>(T Recipe::*) {
+      [&key]<class T, class Whole>(T Whole::*) {
         if constexpr (HasWords<T>) return core::names_of(word_table<T>);
         return key.names != nullptr ? key.names() : std::vector<std::string>{};
       },

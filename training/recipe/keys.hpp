@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -23,10 +24,21 @@ inline constexpr std::array<Section, 6> all_sections{Section::model,     Section
                                                      Section::optimizer, Section::schedule, Section::machine};
 [[nodiscard]] std::string_view title(Section section) noexcept;
 
+using optim::OptimizerSpec;
+/// A member of a Recipe, or of its optimizer.
 using Member = std::variant<bool Recipe::*, std::uint64_t Recipe::*, int Recipe::*, double Recipe::*,
                             std::string Recipe::*, Length Recipe::*, std::vector<Length> Recipe::*, nn::Loss Recipe::*,
                             data::Order Recipe::*, data::Cache Recipe::*, optim::ScheduleKind Recipe::*,
-                            std::optional<nn::Precision> Recipe::*, Strategy Recipe::*, Graph Recipe::*>;
+                            std::optional<nn::Precision> Recipe::*, Strategy Recipe::*, Graph Recipe::*,
+                            optim::OptimizerKind OptimizerSpec::*, double OptimizerSpec::*, bool OptimizerSpec::*>;
+
+template <class AnyRecipe, class T, class Whole>
+[[nodiscard]] auto& value_at(T Whole::*member, AnyRecipe& recipe) noexcept {
+  if constexpr (std::is_same_v<Whole, Recipe>)
+    return recipe.*member;
+  else
+    return recipe.optimizer.*member;
+}
 
 /// The limit of whole numbers: 2^53, so that they are exact in any format.
 inline constexpr double most_count = 9007199254740992.0;
@@ -61,6 +73,10 @@ struct Key {
   std::string_view default_text = "";  ///< for the help, if the member's default is not enough
   Use use{};
   std::string_view instead_of = "";  ///< the key that this one replaces
+
+  [[nodiscard]] constexpr bool is_boolean() const noexcept {
+    return std::holds_alternative<bool Recipe::*>(member) || std::holds_alternative<bool OptimizerSpec::*>(member);
+  }
 };
 
 [[nodiscard]] std::span<const Key> all_keys() noexcept;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/suggest.hpp"
-#include "optim/optimizer_spec.hpp"
 #include "training/recipe/check.hpp"
 #include "training/recipe/value.hpp"
 #include "training/recipe/words.hpp"
@@ -41,6 +40,11 @@ std::string listed(std::string_view words) {
   std::string list;
   for (const char c : words) list += c == ' ' ? std::string{", "} : std::string{c};
   return list;
+}
+
+bool is_number_of_optimizer(const Key& key) {
+  return std::holds_alternative<double OptimizerSpec::*>(key.member) ||
+         std::holds_alternative<bool OptimizerSpec::*>(key.member);
 }
 
 [[noreturn]] void fail_both(const Origin& a, const Origin& b, std::string_view what) {
@@ -102,17 +106,11 @@ void Layers::fill_defaults() {
                       .fix = "write it into the recipe, or give --model"});
   if (recipe.name.empty()) recipe.name = std::filesystem::path{resolved_.path}.stem().string();
   const ModelWord& model = core::find_named(models, recipe.model, "model", "");
-  const auto kind = *optim::find_optimizer_kind(recipe.optimizer);
-  const optim::OptimizerSpec optimizer = optim::default_spec(kind);
   if (follow("loss", "model")) recipe.loss = model.loss;
-  if (follow("lr", "optimizer")) recipe.lr = optim::default_rate(kind);
-  if (follow("weight-decay", "optimizer")) recipe.weight_decay = optimizer.weight_decay;
-  if (follow("momentum", "optimizer")) recipe.momentum = optimizer.momentum;
-  if (follow("beta1", "optimizer")) recipe.beta1 = optimizer.beta1;
-  if (follow("beta2", "optimizer")) recipe.beta2 = optimizer.beta2;
-  if (follow("rho", "optimizer")) recipe.rho = optimizer.rho;
-  if (follow("eps", "optimizer")) recipe.eps = optimizer.eps;
-  if (follow("trust", "optimizer")) recipe.trust = optimizer.trust;
+  if (follow("lr", "optimizer")) recipe.lr = optim::default_rate(recipe.optimizer.kind);
+  const Recipe usual{.optimizer = optim::default_spec(recipe.optimizer.kind)};
+  for (const Key& key : all_keys())
+    if (is_number_of_optimizer(key) && follow(key.name, "optimizer")) copy_value(key, usual, recipe);
   if (model.has_batch_norm && follow("bn-group", "batch")) recipe.bn_group = least_part(recipe);
 }
 

@@ -24,10 +24,10 @@ void keep(RecipeWords& words, std::string_view key, const std::string& flag, con
 
 void declare_key(core::Flags& flags, const Key& key, RecipeWords& words) {
   const std::string flag = flag_of(key.name);
-  if (std::holds_alternative<bool Recipe::*>(key.member)) {
+  if (key.is_boolean()) {
     const std::string no_flag = fmt::format("--no-{}", key.name);
-    flags.action(flag, [&words, &key, flag] { keep(words, key.name, flag, "true"); });
-    flags.action(no_flag, [&words, &key, no_flag] { keep(words, key.name, no_flag, "false"); });
+    flags.action(flag, {}, [&words, &key, flag] { keep(words, key.name, flag, "true"); });
+    flags.action(no_flag, {}, [&words, &key, no_flag] { keep(words, key.name, no_flag, "false"); });
   } else {
     flags.value(flag, [&words, &key, flag](const std::string& text) { keep(words, key.name, flag, text); });
   }

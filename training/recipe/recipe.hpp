@@ -13,6 +13,7 @@
 #include "data/load/loader.hpp"
 #include "data/load/sampler.hpp"
 #include "nn/executor.hpp"
+#include "optim/optimizer_spec.hpp"
 #include "optim/schedule.hpp"
 #include "parallel/strategy.hpp"
 #include "runtime/device_traits.hpp"
@@ -37,7 +38,7 @@ using parallel::Strategy;
 enum class Graph { step, compute, off };
 
 /// Members are the keys of a recipe file, with underscores for hyphens; keys.cpp explains each. Values with a fixed set
-/// of words have these in words.hpp; `model` and `optimizer` name rows of tables.
+/// of words have these in words.hpp; `model` names a row of a table.
 struct Recipe {
   std::string name{};
 
@@ -76,17 +77,8 @@ struct Recipe {
   Length save_every{};               ///< checkpoints; 0: only when the run stops
   std::uint64_t seed = 1;
 
-  std::string optimizer = "sgd";
+  optim::OptimizerSpec optimizer{};  ///< its numbers are keys of their own
   double lr = 1e-3;
-  double weight_decay = 0;
-  double momentum = 0;
-  double dampening = 0;
-  bool nesterov = false;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double rho = 0.9;
-  double eps = 1e-8;
-  double trust = 1e-3;
   double clip_norm = 0;  ///< 0: no clipping
 
   optim::ScheduleKind schedule = optim::ScheduleKind::constant;

@@ -17,19 +17,6 @@ std::uint64_t product(std::uint64_t a, std::uint64_t b) noexcept {
 
 }  // namespace
 
-optim::OptimizerSpec optimizer_spec(const Recipe& recipe) {
-  return {.kind = core::find_named(optim::all_optimizer_kinds, recipe.optimizer, "optimizer", "optimizer"),
-          .weight_decay = recipe.weight_decay,
-          .momentum = recipe.momentum,
-          .dampening = recipe.dampening,
-          .nesterov = recipe.nesterov,
-          .beta1 = recipe.beta1,
-          .beta2 = recipe.beta2,
-          .rho = recipe.rho,
-          .eps = recipe.eps,
-          .trust = recipe.trust};
-}
-
 std::uint64_t total_samples(const Recipe& recipe, std::uint64_t n_epoch_samples) noexcept {
   return recipe.samples > 0 ? recipe.samples : product(recipe.epochs, n_epoch_samples);
 }

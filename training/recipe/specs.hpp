@@ -8,14 +8,11 @@
 
 #include "data/load/loader.hpp"
 #include "data/synth/synth.hpp"
-#include "optim/optimizer_spec.hpp"
 #include "optim/schedule.hpp"
 #include "training/recipe/goal.hpp"
 #include "training/recipe/recipe.hpp"
 
 namespace lockstep::training {
-
-[[nodiscard]] optim::OptimizerSpec optimizer_spec(const Recipe& recipe);
 
 /// Samples of the whole training, with `n_epoch_samples` per epoch; ignores max_steps.
 [[nodiscard]] std::uint64_t total_samples(const Recipe& recipe, std::uint64_t n_epoch_samples) noexcept;

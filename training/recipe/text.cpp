@@ -1,4 +1,5 @@
 // A recipe as text for readers: --print-config, and the help.
+#include "core/instruction_sets.hpp"
 #include "core/suggest.hpp"
 #include "training/recipe/find.hpp"
 #include "training/recipe/keys.hpp"
@@ -10,14 +11,14 @@ namespace {
 // Prints false, too, because a flag may have set it.
 bool is_printed(const Key& key, const Recipe& recipe) {
   if (find_misfit(key, recipe) != nullptr) return false;
-  const bool may_be_empty = std::holds_alternative<bool Recipe::*>(key.member) || key.rule != TextRule::not_empty;
+  const bool may_be_empty = key.is_boolean() || key.rule != TextRule::not_empty;
   return may_be_empty || is_set(key, recipe);
 }
 
 std::string default_of(const Key& key) {
   if (!key.default_text.empty()) return std::string{key.default_text};
   const std::string word = to_word(key, Recipe{});
-  if (!std::holds_alternative<bool Recipe::*>(key.member)) return word;
+  if (!key.is_boolean()) return word;
   return word == "true" ? "on" : "off";
 }
 
@@ -47,8 +48,10 @@ Flags override the recipe file, which overrides defaults. The numbers after RECI
 A recipe is a name, or a TOML file with lines such as 'weight-decay = 1e-4': flags without their dashes are its keys.
 A flag without a value has an opposite, such as --no-drop-last; --arch 50 is --model resnet50. LOCKSTEP_RECIPES may name
 a folder of more recipes. Batch, epochs and samples are totals over all ranks.
-ONEDNN_MAX_CPU_ISA=AVX2 (or SSE41) in the environment disables newer vector instructions, as on an older processor.
-LOCKSTEP_PLAN_CACHE: folder for cached GPU plans (~/.cache/lockstep), or off.
+)";
+
+constexpr std::string_view more_explanation =
+    R"(LOCKSTEP_PLAN_CACHE: folder for cached GPU plans (~/.cache/lockstep), or off.
 MEAN and STD of images with several channels are one number for all, or one for each as in 0.5/0.4/0.3.
 )";
 
@@ -80,7 +83,7 @@ std::string recipe_help() {
   text += "\nRecipes\n";
   for (const ShippedRecipe& recipe : list_recipes())
     text += fmt::format("  {:<22} {}\n", recipe.name, summary_of(read_recipe(recipe.path)));
-  text += explanation;
+  for (const std::string_view part : {explanation, core::instruction_limit_help, more_explanation}) text += part;
   for (const Section section : all_sections) {
     text += fmt::format("\n{}\n", title(section));
     for (const Key& key : all_keys())

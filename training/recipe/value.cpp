@@ -217,7 +217,7 @@ std::string write(const Lengths& lengths) {
 /// Calls `visit` with the value of `key` in `recipe`.
 template <class AnyRecipe, class Visit>
 auto with_value(const Key& key, AnyRecipe& recipe, Visit visit) {
-  return std::visit([&](auto member) { return visit(recipe.*member); }, key.member);
+  return std::visit([&](auto member) { return visit(value_at(member, recipe)); }, key.member);
 }
 
 template <class T>
@@ -280,7 +280,7 @@ void unset(const Key& key, Recipe& recipe) {
 }
 
 void copy_value(const Key& key, const Recipe& from, Recipe& to) {
-  std::visit([&](auto member) { to.*member = from.*member; }, key.member);
+  std::visit([&](auto member) { value_at(member, to) = value_at(member, from); }, key.member);
 }
 
 std::string quote(const std::string& text, const std::string& where) {

@@ -39,6 +39,8 @@ inline constexpr auto word_table<data::Order> = data::all_orders;
 template <>
 inline constexpr auto word_table<data::Cache> = data::all_caches;
 template <>
+inline constexpr auto word_table<optim::OptimizerKind> = optim::all_optimizer_kinds;
+template <>
 inline constexpr auto word_table<optim::ScheduleKind> = optim::all_schedule_kinds;
 
 template <class Value>

@@ -184,6 +184,7 @@ void RunDirectory::start(const RunInfo& info, const std::optional<ResumeRecord>&
   all.faults.insert(all.faults.begin(), faults_before_.begin(), faults_before_.end());
   const std::string document = to_document(all);
   core::write_whole_below(folder_->descriptor(), folder_->path_of(run_name), std::as_bytes(std::span{document}));
+  sign(lock_);  // processes of a run that was killed may have told its failure since this one has the lock
   try {
     write_status(*folder_, status_);
   } catch (...) {

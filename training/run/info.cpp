@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/instruction_sets.hpp"
+#include "nn/device.hpp"
 
 namespace lockstep::training {
 
@@ -16,6 +17,8 @@ RunInfo run_info(const runtime::Communicator& world, const runtime::Topology& to
   std::vector<std::string> warnings = topology.warnings(resolved.recipe.threads);
   for (const std::string& warning : {runtime::warning_of_far_gpus(device, topology), core::instruction_limit_warning()})
     if (!warning.empty()) warnings.push_back(warning);
+  auto libraries = nn::host_libraries();
+  libraries.insert(libraries.begin(), {"hdf5", LOCKSTEP_HDF5_VERSION});
   return {.arguments = arguments,
           .recipe_name = resolved.recipe.name,
           .recipe_json = recipe_json(resolved.recipe),
@@ -23,9 +26,7 @@ RunInfo run_info(const runtime::Communicator& world, const runtime::Topology& to
           .environment = runtime::read_environment(world),
           .topology = topology,
           .device = device,
-          .libraries = {{"hdf5", LOCKSTEP_HDF5_VERSION},
-                        {"kokkos", LOCKSTEP_KOKKOS_VERSION},
-                        {"onednn", LOCKSTEP_ONEDNN_VERSION}},
+          .libraries = std::move(libraries),
           .warnings = std::move(warnings)};
 }
 

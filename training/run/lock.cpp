@@ -34,13 +34,13 @@ std::string read_holder(const RunLock& lock) {
   return {text.data(), std::find(text.data(), text.data() + std::max<ssize_t>(n, 0), '\n')};
 }
 
-/// Only for messages: if it cannot be written, they lack it.
+}  // namespace
+
+// Only for messages: if it cannot be written, they lack it.
 void sign(const RunLock& lock) {
   const std::string text = fmt::format("pid {} on {}\n", getpid(), runtime::host_name());
   if (ftruncate(lock.file.get(), 0) == 0) static_cast<void>(!pwrite(lock.file.get(), text.data(), text.size(), 0));
 }
-
-}  // namespace
 
 bool is_in_place(const RunLock& lock) noexcept {
   struct stat opened {

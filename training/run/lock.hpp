@@ -25,6 +25,9 @@ inline constexpr const char* run_lock_name = "run.lock";
 /// Does not wait. `opened`, for tests: called each time a file is open and not yet locked.
 [[nodiscard]] RunLock take_run_lock(const std::string& folder, const std::function<void()>& opened = {});
 
+/// Writes the name of this process into the file, in place of everything else.
+void sign(const RunLock& lock);
+
 /// Whether the locked file still has its name: false if it, or its folder, was renamed or removed.
 [[nodiscard]] bool is_in_place(const RunLock& lock) noexcept;
 

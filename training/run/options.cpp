@@ -73,73 +73,61 @@ void check_drill(const RunOptions& options) {
 }  // namespace
 
 void declare_run(core::Flags& flags, RunOptions& options) {
-  flags.choice("--device", "device", options.device.kind, runtime::all_device_kinds);
-  flags.toggle("--share-gpu", options.device.shares_gpu);
-  flags.text("--run-dir", options.run_dir);
-  flags.text("--init-from", options.init_from);
-  flags.text("--resume", options.resume);
-  flags.toggle("--resume-anyway", options.resume_anyway);
-  flags.number("--keep", options.keep, std::uint64_t{1}, std::uint64_t{1'000'000});
-  flags.number("--keep-epochs", options.keep_epochs, std::uint64_t{1}, std::uint64_t{1'000'000});
-  flags.seconds("--time-limit", options.time_limit);
-  flags.text("--save-weights", options.save_weights);
-  flags.toggle("--autotune", options.tune);
-  flags.toggle("--profile", options.profile);
-  flags.toggle("--dry-run", options.dry_run);
-  flags.toggle("--evaluate-only", options.evaluate_only);
-  flags.toggle("--verify-resume", options.verify_resume);
-  flags.toggle("--compat", options.compat);
-  flags.toggle("--digest", options.digest);
-  flags.value("--inject", [&options](const std::string& text) {
-    options.drill = std::make_shared<runtime::Drill>(runtime::parse_faults(text, runtime::FaultTaker::train));
-  });
-  flags.toggle("--print-config", options.print_config);
-}
-
-std::string run_help() {
-  return std::string{R"(
-The run
-      --nproc N             start N ranks on this machine                             (what the launcher started)
-      --expect-ranks N      end at once if there are not N ranks
-      --verbose             with --nproc: also print the launcher's messages about a failed job
-      --device D            auto: GPUs if every rank has one, else the host; host; cuda: GPUs, or an error  (auto)
-      --share-gpu           several ranks may share a GPU; slow, for tests
-      --autotune            on GPUs: time all plans of cuDNN for each layer (41 s for a ResNet-18 on an H200) and keep
-                            the fastest for later runs; without it, time a few (seconds)
-      --run-dir FOLDER      folder of the run                                         (runs/RECIPE-DATE-N)
-      --init-from WHAT      begin with these weights: a file (HDF5, .npz, .safetensors), a checkpoint, or the newest
-                            complete checkpoint of a run                             (from the seed)
-      --resume WHAT         auto: resume from the newest complete checkpoint of --run-dir, if there is one; or from
-                            that of another run, or from a checkpoint: its folder     (never)
-      --resume-anyway       resume although the recipe or the set is another one
-      --keep N              keep the N newest checkpoints, and the one with the best evaluation as `best`  (3)
-      --keep-epochs N       also keep every Nth epoch's, as `epoch-010`               (none)
-      --time-limit T        stop within T with a checkpoint and exit code 85; 0: none (what is left of a Slurm or PBS job)
-      --save-weights FILE   file for the weights                                      (weights.h5 in the run's folder)
-      --evaluate-only       measure accuracy or loss on the evaluation split; train nothing
-      --verify-resume       compare an uninterrupted run with resumed ones, on the same and another rank count, bit by
-                            bit. Keeps nothing if they are equal; at most 100 steps unless a length is given
-      --replay FOLDER       repeat a step that was not finite, on one rank of the host, and name the first non-finite
-                            value. FOLDER is the bad-step-N of such a run. Takes no RECIPE; flags of a recipe (all
-                            above The run) change it. Exit code 0: not finite again; 1: finite
-      --self-test           compare the GPU with the host, forward and backward, for models with all kinds of layers, or
-                            for those named in place of RECIPE (toy, mnist_cnn, movielens, resnet18, bottlenecks,
-                            resnet50). Prints errors; exit code 1: beyond the limits. One rank; takes --device (cuda
-                            unless given), --timeout and no other flags
-      --compat              print the lines of the tutorial that the recipe replaces
-      --dry-run             print memory, steps and traffic of the run, and train nothing; exit code 2 if it does not fit
-                            into the memory of a GPU
-      --profile             print the time of each layer, its share of the step and of the machine's limit
-      --timeout T           after T without progress, name the rank that hangs and end; 0: never  (300s)
-      --digest              at the end, print a digest of weights and losses
-      --print-config        print the recipe with the origin of each value, and train nothing
-      --inject FAULT,...    fire drill: cause these faults, in a run with a folder of its own. A rank ...
-)"} + runtime::fault_help(runtime::FaultTaker::train) +
-         R"(                            N: the Nth time, the step or the batch, or `each`         (the first)
-
-Exit codes: 0 done, 1 the loss is not finite or a verification failed, 2 usage or bad input, 3 system or MPI, 4 a rank
-hangs, 85 stopped with a checkpoint (resume with --resume auto), 128+n ended by signal n.
-)";
+  constexpr std::uint64_t most = 1'000'000;
+  flags.choice("--device D", "device", options.device.kind, runtime::all_device_kinds, runtime::device_help);
+  flags.toggle("--share-gpu", options.device.shares_gpu, "several ranks may share a GPU; slow, for tests");
+  flags.toggle(
+      "--autotune", options.tune,
+      "on GPUs: time all plans for each layer (41 s for a ResNet-18 on an H200) and keep the fastest for later "
+      "runs; without it, time a few (seconds)");
+  flags.text("--run-dir FOLDER", options.run_dir, {"folder of the run", "runs/RECIPE-DATE-N"});
+  flags.text("--init-from WHAT", options.init_from,
+             {"begin with these weights: a file (HDF5, .npz, .safetensors), a checkpoint, or the newest complete "
+              "checkpoint of a run",
+              "from the seed"});
+  flags.text("--resume WHAT", options.resume,
+             "auto: resume from the newest complete checkpoint of --run-dir, if there is one; or from that of another "
+             "run, or from a checkpoint: its folder");
+  flags.toggle("--resume-anyway", options.resume_anyway, "resume although the recipe or the set is another one");
+  flags.number("--keep N", options.keep, std::uint64_t{1}, most,
+               "keep the N newest checkpoints, and the one with the best evaluation as `best`");
+  flags.number("--keep-epochs N", options.keep_epochs, std::uint64_t{1}, most,
+               {"also keep every Nth epoch's, as `epoch-010`", "none"});
+  flags.seconds("--time-limit T", options.time_limit,
+                {"stop within T with a checkpoint and exit code 85; 0: none", "what is left of a Slurm or PBS job"});
+  flags.text("--save-weights FILE", options.save_weights, {"file for the weights", "weights.h5 in the run's folder"});
+  flags.toggle("--evaluate-only", options.evaluate_only,
+               "measure accuracy or loss on the evaluation split; train nothing");
+  flags.toggle("--verify-resume", options.verify_resume,
+               "compare an uninterrupted run with resumed ones, on the same and another rank count, bit by bit. Keeps "
+               "nothing if they are equal; at most 100 steps unless a length is given");
+  flags.mention("--replay FOLDER",
+                "repeat a step that was not finite, on one rank of the host, and name the first non-finite value. "
+                "FOLDER is the bad-step-N of such a run. Takes no RECIPE; flags of a recipe (all above The run) change "
+                "it. Exit code 0: not finite again; 1: finite");
+  flags.mention(
+      "--self-test",
+      "compare the GPU with the host, forward and backward, for models with all kinds of layers, or for those "
+      "named in place of RECIPE (toy, mnist_cnn, movielens, resnet18, bottlenecks, resnet50). Prints errors; "
+      "exit code 1: beyond the limits. One rank; takes --device (a GPU unless given), --timeout and no other "
+      "flags");
+  flags.toggle("--compat", options.compat, "print the lines of the tutorial that the recipe replaces");
+  flags.toggle("--dry-run", options.dry_run,
+               "print memory, steps and traffic of the run, and train nothing; exit code 2 if it does not fit into the "
+               "memory of a GPU");
+  flags.toggle("--profile", options.profile,
+               "print the time of each layer, its share of the step and of the machine's limit");
+  flags.toggle("--digest", options.digest, "at the end, print a digest of weights and losses");
+  flags.toggle("--print-config", options.print_config,
+               "print the recipe with the origin of each value, and train nothing");
+  flags.value("--inject FAULT,...",
+              "fire drill: cause these faults, in a run with a folder of its own. N: the Nth time, the step or the "
+              "batch, or `each` (default: the first). A rank ...",
+              [&options](const std::string& text) {
+                options.drill =
+                    std::make_shared<runtime::Drill>(runtime::parse_faults(text, runtime::FaultTaker::train));
+              });
+  flags.note(runtime::fault_help(runtime::FaultTaker::train));
 }
 
 void check_run(const RunOptions& options, const ResolvedRecipe& resolved) {
@@ -149,7 +137,7 @@ void check_run(const RunOptions& options, const ResolvedRecipe& resolved) {
   if (options.device.shares_gpu && options.device.kind == runtime::DeviceKind::host)
     core::fail_usage({.what = "ranks share only GPUs, and this run is on the host",
                       .where = "--share-gpu, --device",
-                      .expected = "--device cuda, or auto",
+                      .expected = fmt::format("--device {}, or auto", name(runtime::accelerated)),
                       .fix = "leave out --share-gpu"});
   if (!options.evaluate_only) return;
   std::string flag;

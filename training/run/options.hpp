@@ -42,9 +42,6 @@ struct RunOptions {
 /// Parsing fills `options`, which must outlive `flags`.
 void declare_run(core::Flags& flags, RunOptions& options);
 
-/// The lines of --help about them.
-[[nodiscard]] std::string run_help();
-
 /// Throws core::Error (usage) if a given flag would have no effect.
 void check_run(const RunOptions& options, const ResolvedRecipe& resolved);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/rng.hpp"
+#include "nn/own_arenas.hpp"
 #include "runtime/accelerator.hpp"
 
 namespace lockstep::training {
@@ -51,15 +52,12 @@ double best_forward_s(nn::Device& device, const nn::Network& network, nn::Execut
   options.max_batch = n;
   options.loss = nn::Loss::mse;
   const std::unique_ptr<nn::Executor> executor = device.make_executor(network, options);
-  const core::Bytes arena{executor->arena_elements() * sizeof(float)};
   const runtime::Buffer x = uniform_floats(n * network.nodes().front().output[0]);
-  const runtime::Buffer parameters{arena, runtime::Memory::device}, gradients{arena, runtime::Memory::device};
+  const std::span<const float> values = x.as<float>();
+  const nn::OwnArenas arenas{*executor, values.first(std::min(values.size(), executor->arena_elements()))};
   const std::vector<float> y(n * network.output()[0]);
   const data::Batch batch{.n = n, .x = x.bytes(), .y = std::as_bytes(std::span{y})};
   runtime::Stream stream;
-  const std::size_t n_bytes = std::min<std::size_t>(x.bytes().size(), arena.value);
-  stream.copy(parameters.on_device<std::byte>().subspan(0, n_bytes), x.bytes().first(n_bytes));
-  executor->bind(parameters.on_device<float>(), gradients.on_device<float>());
   double best_s = std::numeric_limits<double>::infinity();
   Nobody nobody;
   for (int trial = 0; trial <= n_trials; ++trial) {

@@ -9,7 +9,7 @@
 
 #include "nn/device.hpp"
 #include "nn/executor.hpp"
-#include "nn/network.hpp"
+#include "nn/graph/network.hpp"
 #include "runtime/communicator.hpp"
 #include "training/run/observer.hpp"
 

@@ -16,7 +16,7 @@
 #include "io/folder.hpp"
 #include "nn/device.hpp"
 #include "nn/executor.hpp"
-#include "nn/network.hpp"
+#include "nn/graph/network.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/watch/watchdog.hpp"
 #include "training/recipe/goal.hpp"

@@ -65,7 +65,7 @@ void add_failure(const io::Folder& folder, const std::string& message) noexcept 
   if (lock) static_cast<void>(!::write(lock.get(), line.data(), line.size()));
 }
 
-/// The first failure that others have told; empty if there is none.
+/// The first failure that other processes have told; empty if there is none, or it cannot be read.
 std::string first_failure(const io::Folder& folder) noexcept try {
   const std::string text = content_of(folder, run_lock_name);
   const std::size_t at = text.find(failure_line);
@@ -121,8 +121,9 @@ void mark_failed(const io::Folder& folder, const std::string& reason) noexcept t
   if (status.at("state") != name(RunStatus::running)) return;
   const std::string message = message_of(reason);
   add_failure(folder, message);
+  const std::string first = first_failure(folder);  // this one may be its consequence
   status["state"] = name(RunStatus::failed);
-  status["message"] = message;
+  status["message"] = first.empty() ? message : first;
   status["eta_s"] = nullptr;
   status["updated"] = time_text();
   put_status(folder, metrics::dump(status, 2) + "\n");

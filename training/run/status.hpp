@@ -29,8 +29,9 @@ inline constexpr const char* status_name = "status.json";
 void write_status(const io::Folder& folder, const Status& status);
 
 /// For processes that are left of a run whose directory's owner cannot end it, such as other ranks, guards and
-/// watchdogs: in the status.json in `folder` a `running` state becomes `failed`, with `reason` as its message; other
-/// states stay. A file that does not exist, is a link or cannot be replaced stays as it is.
+/// watchdogs: in the status.json in `folder` a `running` state becomes `failed`, with `reason` as its message, or the
+/// failure that was told first; other states stay. A file that does not exist, is a link or cannot be replaced stays as
+/// it is.
 void mark_failed(const io::Folder& folder, const std::string& reason) noexcept;
 /// The same for a process that has not opened the folder, only knows its note_of(), and is on the same node: nothing if
 /// the folder was moved, or another is in its place.

@@ -187,30 +187,13 @@ std::string_view name_of_layout(data::ChannelOrder layout) noexcept {
   return layout == data::ChannelOrder::nchw ? "nchw" : "nhwc";
 }
 
-std::string bench_help() {
-  return R"(  lockstep shard bench d                            random order, batches of 64, float32; about 20 s
+VerbText bench_help() {
+  return {R"(  lockstep shard bench d                            random order, batches of 64, float32; about 20 s
   lockstep shard bench d --nproc 4 --batch 256 --augment crop:28:4,flip,normalize:0.5:0.25
   lockstep shard bench d --cold --order sequential --cache none --json b.json
 
-What is read                                                                          (default)
-      --split NAME       train, val                                                   (the first)
-      --batch N          samples per batch, of all ranks together                     (64)
-      --order O          keyed, torch, blocked or sequential                          (keyed)
-      --window-chunks N  blocked: mix samples within N chunks                         (16)
-      --seed N           seed of order and augmentation                               (1)
-      --augment STEPS    crop:SIZE[:PADDING], flip[:P], rrcrop:SIZE, resize:SIZE, centercrop:SIZE, normalize:MEAN:STD
-                         in this order, separated by commas                           (none)
-      --dtype T          float32, bfloat16 or stored                                  (float32; integers as stored)
-      --layout L         nchw or nhwc                                                 (nchw)
-How it is read
-      --threads N        more threads for each rank, besides its own; 0: none         (the spare cores, at most 8)
-      --stage FOLDER     copy the set to FOLDER, local to each node, and read the copy
-      --cache C          auto: in memory once per node if it fits; none; node         (auto)
-      --cold             drop the files from the page cache before each repeat        (warm: read once before)
-      --seconds T        time for each of five stages                                 (3s)
-      --epochs N         passes over the whole split for each stage, instead
-      --json F           write all figures to F
-
+)",
+          R"(
 Each stage uses these threads and the rank's own:
   - copy: from memory into the cache; the other stages are compared with it (data that stay in a cache exceed it)
   - pread: reads the files only
@@ -221,7 +204,7 @@ The stages alternate, seven times each. Figures are medians with their 95 % inte
 are those of all ranks together.
 Memory: the loader's batches, and at most 0.5 GiB for the copy. With --cache auto or node, also the set once per node;
 else up to 64 MiB of samples read ahead.
-)";
+)"};
 }
 
 Action declare_bench(core::Flags& flags) {
@@ -229,24 +212,34 @@ Action declare_bench(core::Flags& flags) {
   constexpr std::uint64_t one = 1;
   constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
   flags.word("FOLDER", o->folder);
-  flags.text("--stage", o->stage);
-  flags.text("--split", o->split);
-  flags.number("--batch", o->batch, one, most);
-  flags.choice("--order", "order", o->order, data::all_orders);
-  flags.number("--window-chunks", o->window_chunks, one, most);
-  flags.number("--seed", o->seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max());
-  flags.text("--augment", o->augment);
-  flags.value("--dtype",
+  flags.heading("What is read");
+  flags.text("--split NAME", o->split, {"train, val", "the first"});
+  flags.number("--batch N", o->batch, one, most, "samples per batch, of all ranks together");
+  flags.choice("--order O", "order", o->order, data::all_orders, "keyed, torch, blocked or sequential");
+  flags.number("--window-chunks N", o->window_chunks, one, most, "blocked: mix samples within N chunks");
+  flags.number("--seed N", o->seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
+               "seed of order and augmentation");
+  flags.text("--augment STEPS", o->augment,
+             {"crop:SIZE[:PADDING], flip[:P], rrcrop:SIZE, resize:SIZE, centercrop:SIZE, normalize:MEAN:STD in this "
+              "order, separated by commas",
+              "none"});
+  flags.value("--dtype T", {"float32, bfloat16 or stored", "float32; integers as stored"},
               [o](const std::string& text) { o->dtype = core::find_named(dtypes, text, "dtype", "--dtype"); });
-  flags.value("--layout", [o](const std::string& text) {
+  flags.value("--layout L", {"nchw or nhwc", name_of_layout(o->layout)}, [o](const std::string& text) {
     o->layout = core::find_named(layouts, text, "layout", "--layout").layout;
   });
-  flags.number("--threads", o->threads, 0, 256);
-  flags.choice("--cache", "cache", o->cache, data::all_caches);
-  flags.toggle("--cold", o->is_cold);
-  flags.seconds("--seconds", o->seconds);
-  flags.number("--epochs", o->epochs, one, std::uint64_t{1000});
-  flags.text("--json", o->json);
+  flags.heading("How it is read");
+  flags.number("--threads N", o->threads, 0, 256,
+               {"more threads for each rank, besides its own; 0: none", "the spare cores, at most 8"});
+  flags.text("--stage FOLDER", o->stage, "copy the set to FOLDER, local to each node, and read the copy");
+  flags.choice("--cache C", "cache", o->cache, data::all_caches,
+               "auto: in memory once per node if it fits; none; node");
+  flags.toggle("--cold", o->is_cold,
+               {"drop the files from the page cache before each repeat", "warm: read once before"});
+  flags.seconds("--seconds T", o->seconds, "time for each of five stages");
+  flags.number("--epochs N", o->epochs, one, std::uint64_t{1000},
+               {"passes over the whole split for each stage, instead", "none"});
+  flags.text("--json F", o->json, "write all figures to F");
   return {.check = [o, &flags] { check(flags, *o); },
           .run = [o](const runtime::Session& session) { return bench(*o, session); }};
 }

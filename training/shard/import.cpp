@@ -112,25 +112,6 @@ int import(const ImportArguments& o, const runtime::Session& session) {
   return opening.exit_code ? *opening.exit_code : pack_and_report(session, *opening.source, o.pack);
 }
 
-constexpr std::string_view reading_help = R"(
-What to read                                                                          (default)
-      --skip-bad         images: leave out damaged ones, name and count them          (stop at the first)
-      --resize N         images: scale the shorter side to N                          (all must have one size)
-      --crop N           images: take the N x N centre, after --resize
-      --gray             images: one channel                                          (three)
-      --keep-orientation images: keep pixels as stored                                (rotate upright, by EXIF)
-      --white N          images of 16 bits: the value that becomes 255                (65535, if values use it)
-      --keep-encoded     images: store the files' bytes, decode them when loaded      (store pixels)
-      --x-columns LIST   csv: input columns, 0-7,9 or '#0-#7' or names                (all except y)
-      --y-column COLUMN  csv: label column, number, '#3' or name                      (the last)
-      --no-header        csv: the first line is data                                  (it has the names)
-      --x-name NAME      hdf5, npy: name of the inputs                                (x)
-      --y-name NAME      hdf5, npy: name of the labels                                (y)
-      --allow-external-files  hdf5: read other files that the file names              (refuse)
-      --allow-unwritten  hdf5: use the fill value for values that were never written  (refuse)
-      --no-classes       csv, hdf5, npy: keep whole-number labels as numbers          (0 to 65535: classes)
-)";
-
 constexpr std::string_view labels_help = R"(
 Labels of csv, hdf5 and npy: if all are whole numbers from 0 to 65535, they become classes, and a line says so. Whole
 means an integer type, or in a csv file, a number without a decimal point. For targets of a regression, use
@@ -139,27 +120,9 @@ order of the words.
 lockstep train learns classes of images, and numbers (--no-classes) of tables; it has no model for classes of tables.
 )";
 
-/// The lines of the help about flags for `kind`.
-std::string reading_help_of(std::string_view kind) {
-  std::string text;
-  for (std::size_t begin = 0; begin < reading_help.size();) {
-    const std::size_t end = reading_help.find('\n', begin) + 1;
-    const std::string_view line = reading_help.substr(begin, end - begin);
-    const auto names = [&](const FlagUse& use) { return line.find(fmt::format(" {} ", use.flag)) != line.npos; };
-    const auto use = std::find_if(import_flags.begin(), import_flags.end(), names);
-    if (use == import_flags.end() || is_for(*use, kind)) text += line;
-    begin = end;
-  }
-  return text;
-}
-
-bool takes_flags(std::string_view kind) {
-  return std::any_of(import_flags.begin(), import_flags.end(), [&](const FlagUse& use) { return is_for(use, kind); });
-}
-
 }  // namespace
 
-std::string import_help() {
+VerbText import_help() {
   std::string text = R"(  lockstep shard import mnist downloads/mnist --out m
   lockstep shard import images photos --out p --resize 256 --crop 224 --val 0.1 --shuffle --nproc 4
   lockstep shard import hdf5 old.h5 --out n --x-name images --y-name labels --compress zstd
@@ -169,7 +132,7 @@ Kinds
 )";
   for (const data::Importer& importer : data::importers)
     text += fmt::format("  {:<10} {}\n", importer.name, importer.summary);
-  return fmt::format("{}{}{}{}{}", text, reading_help, val_help(), packing_help(), labels_help) + R"(
+  return {text + '\n', std::string{labels_help} + R"(
 Memory: three chunks (of images on several threads, four) and one shard's check sums per rank (some 20 MB by default).
 Besides, images need 8 bytes and the name of each file; movielens some 50 bytes for each user and item while it reads
 them, and 8 later; hdf5 one of the file's chunks of x and y, at most 256 MiB each. The first rank needs some 100 bytes
@@ -178,42 +141,56 @@ for each sample that is compared with the others, at most two million. If the in
 
 An HDF5 file may name other files with its content: external storage, external links, virtual data sets. They are read
 only with --allow-external-files, because the author of the file chose them, and their content goes into the shards.
-)";
+)"};
 }
 
-std::string import_kind_help(std::string_view kind) {
+VerbText import_kind_help(std::string_view kind, core::Flags& flags) {
   const data::Importer& importer = core::find_named(data::importers, kind, "importer", "lockstep shard import");
-  constexpr std::string_view no_classes = "--no-classes";
-  const auto use = std::find_if(import_flags.begin(), import_flags.end(),
-                                [&](const FlagUse& flag) { return flag.flag == no_classes; });
-  return fmt::format("{}: {}\n\nPATH\n{}{}{}{}{}", importer.name, importer.summary, importer.layouts,
-                     takes_flags(kind) ? reading_help_of(kind) : "\n", val_help(), packing_help(),
-                     is_for(*use, kind) ? labels_help : "");
+  bool has_labels = false;
+  for (const FlagUse& use : import_flags) {
+    if (!is_for(use, kind))
+      flags.hide(use.flag);
+    else if (use.flag == "--no-classes")
+      has_labels = true;
+  }
+  return {fmt::format("{}: {}\n\nPATH\n{}\n", importer.name, importer.summary, importer.layouts),
+          std::string{has_labels ? labels_help : ""}};
 }
 
 Action declare_import(core::Flags& flags) {
   auto o = std::make_shared<ImportArguments>();
   flags.word("KIND", o->kind);
   flags.words("KIND or PATH", o->paths, 1);
+  constexpr std::uint64_t largest_side = 65536;
+  flags.heading("What to read");
+  flags.toggle("--skip-bad", o->pack.skip_bad,
+               {"images: leave out damaged ones, name and count them", "stop at the first"});
+  flags.number("--resize N", o->import.resize, std::uint64_t{1}, largest_side,
+               {"images: scale the shorter side to N", "all must have one size"});
+  flags.number("--crop N", o->import.crop, std::uint64_t{1}, largest_side,
+               {"images: take the N x N centre, after --resize", "whole images"});
+  flags.toggle("--gray", o->import.gray, {"images: one channel", "three"});
+  flags.toggle("--keep-orientation", o->import.keep_orientation,
+               {"images: keep pixels as stored", "rotate upright, by EXIF"});
+  flags.number("--white N", o->import.white, std::uint32_t{1}, data::white_of_16_bits,
+               {"images of 16 bits: the value that becomes 255", "65535, if values use it"});
+  flags.toggle("--keep-encoded", o->import.keep_encoded,
+               {"images: store the files' bytes, decode them when loaded", "store pixels"});
+  flags.text("--x-columns LIST", o->import.x_columns,
+             {"csv: input columns, 0-7,9 or '#0-#7' or names", "all except y"});
+  flags.text("--y-column COLUMN", o->import.y_column, {"csv: label column, number, '#3' or name", "the last"});
+  flags.toggle("--no-header", o->no_header, {"csv: the first line is data", "it has the names"});
+  flags.text("--x-name NAME", o->import.x_name, {"hdf5, npy: name of the inputs", "x"});
+  flags.text("--y-name NAME", o->import.y_name, {"hdf5, npy: name of the labels", "y"});
+  flags.toggle("--allow-external-files", o->import.allow_external_files,
+               {"hdf5: read other files that the file names", "refuse"});
+  flags.toggle("--allow-unwritten", o->import.allow_unwritten,
+               {"hdf5: use the fill value for values that were never written", "refuse"});
+  flags.toggle("--no-classes", o->import.no_classes,
+               {"csv, hdf5, npy: keep whole-number labels as numbers", "0 to 65535: classes"});
+  declare_val(flags, o->pack, {val_of_input, "none"});
   declare_packing(flags, o->pack);
   o->pack.compares = true;
-  declare_val(flags, o->pack);
-  constexpr std::uint64_t largest_side = 65536;
-  flags.toggle("--skip-bad", o->pack.skip_bad);
-  flags.number("--resize", o->import.resize, std::uint64_t{1}, largest_side);
-  flags.number("--crop", o->import.crop, std::uint64_t{1}, largest_side);
-  flags.toggle("--keep-encoded", o->import.keep_encoded);
-  flags.toggle("--gray", o->import.gray);
-  flags.toggle("--keep-orientation", o->import.keep_orientation);
-  flags.number("--white", o->import.white, std::uint32_t{1}, data::white_of_16_bits);
-  flags.text("--x-columns", o->import.x_columns);
-  flags.text("--y-column", o->import.y_column);
-  flags.toggle("--no-header", o->no_header);
-  flags.toggle("--no-classes", o->import.no_classes);
-  flags.text("--x-name", o->import.x_name);
-  flags.text("--y-name", o->import.y_name);
-  flags.toggle("--allow-external-files", o->import.allow_external_files);
-  flags.toggle("--allow-unwritten", o->import.allow_unwritten);
   return {.check = [o, &flags] { check(flags, *o); },
           .run = [o](const runtime::Session& session) { return import(*o, session); },
           .drill = o->pack.drill};

@@ -14,16 +14,16 @@ struct MergeArguments {
 
 }  // namespace
 
-std::string merge_help() {
-  return R"(  lockstep shard merge monday tuesday --out week
+VerbText merge_help() {
+  return {R"(  lockstep shard merge monday tuesday --out week
   lockstep shard merge cats dogs --out pets --shuffle
 
 Types, shapes, classes and extra files must be the same. Splits of the same name are joined in the order of the folders,
 with new ids from 0. A set that is named twice, or a copy of another, is refused. Without --compress, the compression of
 the first folder is used.
 
-)" + packing_help() +
-         repacking_memory_help();
+)",
+          repacking_memory_help()};
 }
 
 Action declare_merge(core::Flags& flags) {

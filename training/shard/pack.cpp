@@ -14,16 +14,16 @@ struct PackArguments {
 
 }  // namespace
 
-std::string pack_help() {
-  return R"(  lockstep shard pack d --out dz --compress zstd --level 9      smaller on disk
+VerbText pack_help() {
+  return {R"(  lockstep shard pack d --out dz --compress zstd --level 9      smaller on disk
   lockstep shard pack d --out dc --chunk-size 1M                less to decompress for one sample
   lockstep shard pack d --out ds --shuffle                      mixes samples that were sorted by class
 
 Splits, ids within a split, classes and extra files stay the same; only --shuffle changes the order. Without --compress,
 the compression stays the same.
 
-)" + packing_help() +
-         repacking_memory_help();
+)",
+          repacking_memory_help()};
 }
 
 Action declare_pack(core::Flags& flags) {

@@ -82,19 +82,25 @@ void print_result(const data::PackResult& result, const data::PackOptions& optio
 
 void declare_packing(core::Flags& flags, data::PackOptions& o) {
   o.drill = std::make_shared<runtime::Drill>();
-  flags.text("--out", o.out);
-  flags.toggle("--force", o.replace);
-  flags.bytes("--shard-size", o.shard_bytes);
-  flags.bytes("--chunk-size", o.chunk_bytes);
-  flags.choice("--compress", "compression", o.filter, io::all_filters);
-  flags.number("--level", o.level, 1, 22);
-  flags.toggle("--shuffle", o.shuffle);
-  flags.number("--seed", o.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max());
-  flags.value("--inject", [&o](const std::string& text) { o.drill->add(text, runtime::FaultTaker::shard); });
+  flags.heading("The new folder");
+  flags.text("--out FOLDER", o.out, {"new folder; appears when it is complete", "required"});
+  flags.toggle("--force", o.replace, {"replace FOLDER if it exists", "refuse"});
+  flags.bytes("--shard-size S", o.shard_bytes, "size of a file before compression: 64M, 1G; powers of 1024");
+  flags.bytes("--chunk-size S", o.chunk_bytes, "size of the parts that are read and decompressed at once");
+  flags.choice("--compress C", "compression", o.filter, io::all_filters,
+               "none, deflate, zstd or lz4; other programs need HDF5 plugins for the last two");
+  flags.number("--level N", o.level, 1, 22, {"1 to 9 for deflate, 22 for zstd, 12 for lz4", "the codec's default"});
+  flags.toggle("--shuffle", o.shuffle, "store in a random order; for data sorted by class");
+  flags.number("--seed N", o.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
+               "seed of everything random");
+  flags.value("--inject FAULT,...",
+              "fire drill: cause these faults; N: at the Nth time, or `each` (default: the first). A rank ...",
+              [&o](const std::string& text) { o.drill->add(text, runtime::FaultTaker::shard); });
+  flags.note(runtime::fault_help(runtime::FaultTaker::shard));
 }
 
-void declare_val(core::Flags& flags, data::PackOptions& options) {
-  flags.value("--val", [&options](const std::string& text) {
+void declare_val(core::Flags& flags, data::PackOptions& options, const core::Help& help) {
+  flags.value("--val SHARE", help, [&options](const std::string& text) {
     constexpr const char* expected = "a share above 0 and below 1, such as 0.2";
     options.val = core::parse_number(text, "--val", 0.0, 1.0, expected);
     if (options.val == 0 || options.val == 1)
@@ -121,26 +127,6 @@ void check_packing(const core::Flags& flags, const data::PackOptions& options, b
          .where = "--chunk-size, --shard-size",
          .expected = "chunks of 1 B or more, not above the shard size",
          .fix = "use sizes such as --chunk-size 4M --shard-size 256M"});
-}
-
-std::string packing_help() {
-  return std::string{R"(The new folder                                                                        (default)
-      --out FOLDER       new folder; appears when it is complete                      (required)
-      --force            replace FOLDER if it exists                                  (refuse)
-      --shard-size S     size of a file before compression: 64M, 1G; powers of 1024   (256M)
-      --chunk-size S     size of the parts that are read and decompressed at once     (4M)
-      --compress C       none, deflate, zstd or lz4; other programs need HDF5 plugins for the last two  (none)
-      --level N          1 to 9 for deflate, 22 for zstd, 12 for lz4                  (the codec's default)
-      --shuffle          store in a random order; for data sorted by class
-      --seed N           seed of everything random                                    (1)
-      --inject FAULT,... fire drill: cause these faults; N: at the Nth time, or `each` (default: the first). A rank ...
-)"} + runtime::fault_help(runtime::FaultTaker::shard);
-}
-
-std::string val_help() {
-  return "      --val SHARE        0.2: a fifth of the samples, chosen by the seed, becomes the split `val`, if the "
-         "input\n"
-         "                         has no `val`                                                 (none)\n";
 }
 
 int end_stopped(const runtime::Communicator& world) {

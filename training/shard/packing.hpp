@@ -3,25 +3,21 @@
 // Used by those five verbs.
 #pragma once
 
-#include <string>
-
 #include "core/flags.hpp"
 #include "data/write/pack.hpp"
 #include "runtime/session.hpp"
 
 namespace lockstep::training::shard {
 
-/// --out --force --shard-size --chunk-size --compress --level --shuffle --seed
+/// --out --force --shard-size --chunk-size --compress --level --shuffle --seed --inject
 void declare_packing(core::Flags& flags, data::PackOptions& options);
 /// --val
-void declare_val(core::Flags& flags, data::PackOptions& options);
+void declare_val(core::Flags& flags, data::PackOptions& options, const core::Help& help);
+inline constexpr const char* val_of_input =
+    "0.2: a fifth of the samples, chosen by the seed, becomes the split `val`, if the input has no `val`";
 
 /// Throws core::Error (usage). `keeps_filter`: without --compress, the filter is not known yet.
 void check_packing(const core::Flags& flags, const data::PackOptions& options, bool keeps_filter = false);
-
-/// The lines of --help for these flags.
-[[nodiscard]] std::string packing_help();
-[[nodiscard]] std::string val_help();
 
 /// Collective: reports that a signal has ended the work, and returns the exit code.
 int end_stopped(const runtime::Communicator& world);

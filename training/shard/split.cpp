@@ -29,23 +29,22 @@ std::unique_ptr<SetSource> open(const SplitArguments& o) {
 
 }  // namespace
 
-std::string split_help() {
-  return R"(  lockstep shard split d --out e --val 0.1 --seed 3
+VerbText split_help() {
+  return {R"(  lockstep shard split d --out e --val 0.1 --seed 3
 
-How to split
-      --val SHARE        0.1: a tenth of the samples, chosen by the seed, becomes the split `val`  (required)
-      --join             first join the samples of all splits                         (refuse a set that is split)
-)" + packing_help() +
-         "\nWithout --compress the compression stays.\n" + repacking_memory_help();
+)",
+          "\nWithout --compress the compression stays.\n" + repacking_memory_help()};
 }
 
 Action declare_split(core::Flags& flags) {
   auto o = std::make_shared<SplitArguments>();
   flags.word("FOLDER", o->folder);
+  flags.heading("How to split");
+  declare_val(flags, o->repack.pack,
+              {"0.1: a tenth of the samples, chosen by the seed, becomes the split `val`", "required"});
+  flags.toggle("--join", o->join, {"first join the samples of all splits", "refuse a set that is split"});
   declare_packing(flags, o->repack.pack);
   o->repack.pack.compares = true;
-  declare_val(flags, o->repack.pack);
-  flags.toggle("--join", o->join);
   return {.check =
               [o, &flags] {
                 flags.require("--val", "SHARE, such as 0.1");

@@ -41,7 +41,7 @@ int synth(const SynthArguments& o, const runtime::Session& session) {
 
 }  // namespace
 
-std::string synth_help() {
+VerbText synth_help() {
   std::string text = R"(  lockstep shard synth digits --out d --samples 60000
   lockstep shard synth ratings --out r --samples 100000 --val 0.1
   lockstep shard synth images --out i --samples 10000 --height 224 --width 224 --classes 1000 --nproc 4
@@ -50,19 +50,9 @@ Kinds
 )";
   for (const data::Synthesizer& kind : data::synthesizers)
     text += fmt::format("  {:<10} {}\n", kind.name, kind.summary);
-  text += R"(
-What to make                                                                          (default)
-      --samples N        samples of `train`; digits and images add their own `val`    (the kind's own)
-      --height N         images: rows                                                 (64)
-      --width N          images: columns                                              (64)
-      --channels N       images: 1 to 4                                               (3)
-      --classes N        images: number of labels                                     (10)
-      --users N          ratings: number of users                                     (610)
-      --items N          ratings: number of items                                     (9724)
-)";
-  return text + val_help() + packing_help() + R"(
+  return {text + '\n', R"(
 Memory: three chunks and one shard's check sums per rank (some 20 MB by default), for any number of samples.
-)";
+)"};
 }
 
 Action declare_synth(core::Flags& flags) {
@@ -72,15 +62,17 @@ Action declare_synth(core::Flags& flags) {
   constexpr std::uint64_t largest_side = 65536;
   constexpr std::uint64_t most_ids = (std::uint64_t{1} << 31) - 1;  // ids are int32
   flags.word("KIND", o->kind);
+  flags.heading("What to make");
+  flags.number("--samples N", o->synth.samples, one, most_samples,
+               {"samples of `train`; digits and images add their own `val`", "the kind's own"});
+  flags.number("--height N", o->synth.height, one, largest_side, "images: rows");
+  flags.number("--width N", o->synth.width, one, largest_side, "images: columns");
+  flags.number("--channels N", o->synth.channels, one, std::uint64_t{4}, "images: 1 to 4");
+  flags.number("--classes N", o->synth.classes, one, largest_side, "images: number of labels");
+  flags.number("--users N", o->synth.users, one, most_ids, "ratings: number of users");
+  flags.number("--items N", o->synth.items, one, most_ids, "ratings: number of items");
+  declare_val(flags, o->pack, {val_of_input, "none"});
   declare_packing(flags, o->pack);
-  declare_val(flags, o->pack);
-  flags.number("--samples", o->synth.samples, one, most_samples);
-  flags.number("--height", o->synth.height, one, largest_side);
-  flags.number("--width", o->synth.width, one, largest_side);
-  flags.number("--channels", o->synth.channels, one, std::uint64_t{4});
-  flags.number("--classes", o->synth.classes, one, largest_side);
-  flags.number("--users", o->synth.users, one, most_ids);
-  flags.number("--items", o->synth.items, one, most_ids);
   return {.check = [o, &flags] { check(flags, *o); },
           .run = [o](const runtime::Session& session) { return synth(*o, session); },
           .drill = o->pack.drill};

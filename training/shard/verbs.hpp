@@ -1,5 +1,5 @@
 // `lockstep shard VERB`: every verb by its word on the command line.
-// Invariant: each verb is one file of this folder, and its help names each of its flags with its default.
+// Invariant: each verb is one file of this folder.
 // Used by training/command.
 #pragma once
 
@@ -12,24 +12,24 @@
 
 namespace lockstep::training::shard {
 
-std::string import_help();
-std::string import_kind_help(std::string_view kind);
+VerbText import_help();
+VerbText import_kind_help(std::string_view kind, core::Flags& flags);
 Action declare_import(core::Flags& flags);
-std::string synth_help();
+VerbText synth_help();
 Action declare_synth(core::Flags& flags);
-std::string pack_help();
+VerbText pack_help();
 Action declare_pack(core::Flags& flags);
-std::string stat_help();
+VerbText stat_help();
 Action declare_stat(core::Flags& flags);
-std::string verify_help();
+VerbText verify_help();
 Action declare_verify(core::Flags& flags);
-std::string head_help();
+VerbText head_help();
 Action declare_head(core::Flags& flags);
-std::string split_help();
+VerbText split_help();
 Action declare_split(core::Flags& flags);
-std::string merge_help();
+VerbText merge_help();
 Action declare_merge(core::Flags& flags);
-std::string bench_help();
+VerbText bench_help();
 Action declare_bench(core::Flags& flags);
 
 inline constexpr std::array<Verb, 9> verbs{{

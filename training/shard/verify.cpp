@@ -56,8 +56,8 @@ int verify(const std::string& folder, const runtime::Session& session) {
 
 }  // namespace
 
-std::string verify_help() {
-  return R"(  lockstep shard verify d
+VerbText verify_help() {
+  return {R"(  lockstep shard verify d
   lockstep shard verify d --nproc 4      four ranks read different shards
 
 Reads every file once and compares its digest with the one in the manifest. If a file differs, the check sums show
@@ -66,8 +66,10 @@ classes, and an index that contradicts the manifest or the bytes are reported to
 notes, are ignored. Exit code 0: the set is whole; 1: it is damaged, with one line for each defect; 2 or 3: a file
 could not be read, and the others are whole.
 
+)",
+          R"(
 Memory: a piece of 4 MiB and one shard's check sums per rank.
-)";
+)"};
 }
 
 Action declare_verify(core::Flags& flags) {

@@ -12,7 +12,7 @@
 #include "data/load/stage.hpp"
 #include "data/read/id_counts.hpp"
 #include "data/read/shard_set.hpp"
-#include "nn/models.hpp"
+#include "nn/graph/models.hpp"
 #include "training/recipe/specs.hpp"
 #include "training/train/model.hpp"
 

@@ -15,7 +15,7 @@
 #include "data/format/spec.hpp"
 #include "data/load/loader.hpp"
 #include "nn/device.hpp"
-#include "nn/network.hpp"
+#include "nn/graph/network.hpp"
 #include "runtime/communicator.hpp"
 #include "training/recipe/recipe.hpp"
 #include "training/run/record.hpp"

@@ -84,7 +84,7 @@ std::vector<std::string> surprises(const nn::Executor& executor) {
   if (executor.computes_in_floats())
     all.emplace_back("this processor has no instructions for bf16: values are kept in bf16 and computed in float32");
   if (const std::vector<std::string> slow = executor.slow_layers(); !slow.empty())
-    all.push_back(fmt::format("oneDNN has no fast code for this processor for {}", fmt::join(slow, ", ")));
+    all.push_back(fmt::format("the library has no fast code for this processor for {}", fmt::join(slow, ", ")));
   return all;
 }
 

@@ -8,7 +8,7 @@
 
 #include "core/flags.hpp"
 #include "io/digest.hpp"
-#include "nn/initialize.hpp"
+#include "nn/graph/initialize.hpp"
 #include "training/recipe/specs.hpp"
 #include "training/train/model.hpp"
 
@@ -36,7 +36,7 @@ const nn::Embedding* find_sparse(const nn::Network& network, int parameter, cons
 /// Optimizers with rates of tensors leave out biases and normalization, as in the papers of LARS and LAMB (You et al.
 /// 2017, 2019). The others treat all alike, like PyTorch.
 bool decays(const nn::Parameter& parameter, const Recipe& recipe) {
-  return parameter.shape.size() > 1 || !optim::needs_norms(optimizer_spec(recipe).kind);
+  return parameter.shape.size() > 1 || !optim::needs_norms(recipe.optimizer.kind);
 }
 
 std::vector<parallel::Slot> slots_of(const nn::Network& network, const nn::Executor& executor, const Recipe& recipe) {
@@ -78,13 +78,14 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
   if (options.is_group_of_ranks && devices != nullptr) device_group_sum_.emplace(transport, *devices, n_together);
   executor_ = device.make_executor(network_, options);
   synchronizer_ = parallel::make_synchronizer(transport, devices, slots_of(network_, *executor_, recipe),
-                                              {.optimizer = optimizer_spec(recipe),
+                                              {.optimizer = recipe.optimizer,
                                                .is_deterministic = recipe.deterministic,
-                                               .scales_loss = recipe.precision == nn::Precision::f16});
+                                               .scales_loss = recipe.precision == nn::Precision::f16,
+                                               .weights = executor_->weights_type()});
   const parallel::Arenas arenas = synchronizer_->arenas();
   if (recipe.has_lanes())
     lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), runtime::on_host(arenas.gradients));
-  executor_->bind(arenas.parameters, arenas.gradients);
+  executor_->bind(arenas.parameters, arenas.gradients, arenas.weights);
   if (parallel::EnqueuedSteps* const steps = synchronizer_->enqueued()) {
     if (recipe.precision == nn::Precision::f16) executor_->scale_loss(steps->loss_scale());
     const nn::DeviceStatistics statistics = executor_->device_statistics();

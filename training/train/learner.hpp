@@ -6,11 +6,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "checkpoint/reader.hpp"
@@ -22,7 +20,7 @@
 #include "metrics/phase_timers.hpp"
 #include "nn/device.hpp"
 #include "nn/executor.hpp"
-#include "nn/network.hpp"
+#include "nn/graph/network.hpp"
 #include "parallel/control_word.hpp"
 #include "parallel/group_sum.hpp"
 #include "parallel/lanes.hpp"
@@ -32,6 +30,7 @@
 #include "runtime/fault.hpp"
 #include "training/recipe/recipe.hpp"
 #include "training/train/batches.hpp"
+#include "training/train/recordings.hpp"
 #include "training/train/state.hpp"
 
 namespace lockstep::training {
@@ -153,16 +152,6 @@ class Learner final : private nn::Hooks {
   [[nodiscard]] bool is_recorded(const data::Batch& batch) const;
   [[nodiscard]] bool run_recorded(const data::Batch& batch, const StepPlace& at);
   void update(const core::StepNumbers& numbers, bool is_enqueued);
-  /// The recordings of passes with a part of a whole batch, and of the update after the last of them if that can be
-  /// recorded.
-  struct Recorded {
-    int n_made = 0;
-    runtime::Recording recording{};
-  };
-  template <class Enqueue>
-  [[nodiscard]] runtime::Recording record(const Enqueue& enqueue);
-  template <class Enqueue>
-  void replay(Recorded& recorded, const Enqueue& enqueue);
   [[nodiscard]] std::vector<parallel::StoredPiece> pieces(parallel::Access access);
   [[nodiscard]] std::size_t slot_named(const std::string& name) const;
   void require_finite(const parallel::StoredPiece& piece) const;
@@ -207,11 +196,12 @@ class Learner final : private nn::Hooks {
   std::size_t n_statistics_ = 0;
   std::vector<std::size_t> slot_of_;  ///< its number, by parameter
   runtime::Stream stream_{};
-  bool completes_gradients_ = false;                                          ///< the enqueued backward pass
-  std::map<std::tuple<std::uint64_t, nn::Pass, bool>, Recorded> recorded_{};  ///< by samples, pass, and whether last
-  Made made_{}, made_before_{};                                               ///< the last step, and the one before
-  int n_unreported_ = 0;                                                      ///< of these two
-  nn::LossSums of_lanes_{};                                                   ///< since the last report
+  bool completes_gradients_ = false;  ///< the enqueued backward pass
+  /// Of passes with a part of a whole batch, and of the update after the last of them if that can be recorded.
+  Recordings recordings_{};
+  Made made_{}, made_before_{};  ///< the last step, and the one before
+  int n_unreported_ = 0;         ///< of these two
+  nn::LossSums of_lanes_{};      ///< since the last report
   std::vector<double> lane_losses_{};
   std::optional<NotFinite> not_finite_{};
   runtime::Drill* drill_ = nullptr;

@@ -108,24 +108,6 @@ bool Learner::is_recorded(const data::Batch& batch) const {
          (recipe_.order != data::Order::torch || batch.n_global % n_ranks == 0);
 }
 
-template <class Enqueue>
-runtime::Recording Learner::record(const Enqueue& enqueue) try {
-  return stream_.record(enqueue);
-} catch (const core::Error& error) {
-  core::Problem problem = error.problem();
-  problem.where = "recording a step";
-  problem.fix = "use --graph off, which enqueues each step separately";
-  throw core::Error{error.code(), problem, error.location()};
-}
-
-// The first time, enqueues directly, because libraries allocate and choose then.
-template <class Enqueue>
-void Learner::replay(Recorded& recorded, const Enqueue& enqueue) {
-  if (recorded.n_made++ == 0) return enqueue();
-  if (recorded.n_made == 2) recorded.recording = record(enqueue);
-  stream_.replay(recorded.recording);
-}
-
 // Parts that differ only in their samples share one recording. Returns whether it includes the update.
 bool Learner::run_recorded(const data::Batch& batch, const StepPlace& at) {
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
@@ -135,7 +117,7 @@ bool Learner::run_recorded(const data::Batch& batch, const StepPlace& at) {
   for_each_part(batch, at, [&](const Part& part) {
     executor_->send(part.batch, part.numbers, *this, stream_);
     completes_gradients_ = updates && part.is_last;
-    replay(recorded_[{part.batch.n, part.backward, part.is_last}], [&] {
+    recordings_.run({part.batch.n, part.backward, part.is_last}, stream_, [&] {
       executor_->enqueue_sent(part.backward, *this, stream_);
       if (completes_gradients_) update.enqueue_sent(recipe_.clip_norm, stream_);
     });

@@ -77,7 +77,7 @@ std::uint64_t less(std::uint64_t bytes, std::uint64_t others) { return bytes - s
 /// its square.
 constexpr std::uint64_t most_planned = 4096;
 
-/// Without timing, which takes memory; reuses code that oneDNN has compiled for it.
+/// Without timing, which takes memory; reuses code that was compiled for it.
 std::unique_ptr<nn::Executor> executor_for(nn::Device& device, const Recipe& recipe, const nn::Network& network,
                                            std::uint64_t n, int n_ranks) {
   nn::ExecutorOptions options = executor_options(recipe, n);
@@ -89,13 +89,16 @@ std::unique_ptr<nn::Executor> executor_for(nn::Device& device, const Recipe& rec
 struct Planned {
   std::uint64_t activations;
   std::uint64_t arena;
+  std::uint64_t weights;
 };
 
 Planned plan(nn::Device& device, const Recipe& recipe, const nn::Network& network, std::uint64_t at_a_time,
              int n_ranks) {
   const std::uint64_t n = std::min(at_a_time, whole_groups(recipe, most_planned));
   const auto executor = executor_for(device, recipe, network, n, n_ranks);
-  Planned planned{.activations = executor->n_bytes(), .arena = executor->arena_elements() * sizeof(float)};
+  Planned planned{.activations = executor->n_bytes(),
+                  .arena = executor->arena_elements() * sizeof(float),
+                  .weights = executor->weights_bytes()};
   if (const std::uint64_t fewer = whole_groups(recipe, n / 2); n < at_a_time && fewer < n) {
     const std::uint64_t of_fewer =
         std::min<std::uint64_t>(planned.activations, executor_for(device, recipe, network, fewer, n_ranks)->n_bytes());
@@ -104,7 +107,7 @@ Planned plan(nn::Device& device, const Recipe& recipe, const nn::Network& networ
   return planned;
 }
 
-std::uint64_t n_states(const Recipe& recipe) { return optim::Optimizer{optimizer_spec(recipe), {}, 0}.state().size(); }
+std::uint64_t n_states(const Recipe& recipe) { return optim::Optimizer{recipe.optimizer, {}, 0}.state().size(); }
 
 /// Checks parameters and gradients, which the ranks of a node share.
 void check_shared_room(const MemoryNeed& need, std::uint64_t n_local, const std::string& host) {
@@ -147,6 +150,7 @@ MemoryNeed memory_need(nn::Device& device, const Recipe& recipe, const nn::Netwo
   const Planned planned = plan(device, recipe, network, need.at_a_time, n_ranks);
   need.activations = planned.activations;
   need.arena = planned.arena;
+  need.weights = planned.weights;
   need.optimizer = n_states(recipe) * need.arena / (recipe.device.has_own_memory ? 1 : n_local);
   need.copy = copy_bytes(recipe, need.arena, n_local);
   if (recipe.has_lanes())  // sums that wait for their other half: see parallel::Lanes

@@ -9,7 +9,7 @@
 
 #include "core/error.hpp"
 #include "nn/device.hpp"
-#include "nn/network.hpp"
+#include "nn/graph/network.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/memory.hpp"
 #include "training/recipe/recipe.hpp"
@@ -26,19 +26,20 @@ struct MemoryNeed {
   bool is_of_training = true;   ///< false: only an evaluation, which takes as much of a GPU, and has no parts
   std::uint64_t optimizer = 0;  ///< its state, plus sums of lanes
   std::uint64_t arena = 0;      ///< of parameters, once per node or device; as much for the gradients of each rank
+  std::uint64_t weights = 0;    ///< parameters in 16 bits, which only devices have
   std::uint64_t copy = 0;       ///< of what it saves in the background
 
   /// For this rank alone, and for all `n_local` ranks of its node.
   [[nodiscard]] std::uint64_t own() const noexcept { return activations + optimizer + copy; }
   [[nodiscard]] std::uint64_t shared(std::uint64_t n_local) const noexcept { return (1 + n_local) * arena; }
-  [[nodiscard]] std::uint64_t of_device() const noexcept { return activations + optimizer + shared(1); }
+  [[nodiscard]] std::uint64_t of_device() const noexcept { return activations + optimizer + weights + shared(1); }
   [[nodiscard]] std::uint64_t of_node(std::uint64_t n_local) const noexcept {
     return n_local * own() + shared(n_local);
   }
 };
 
-/// Throws core::Error (usage) if this process's limit of address space is below what the libraries need: oneDNN 2.6
-/// ends the program if it gets none (seen below 240 MB, without libraries for GPUs).
+/// Throws core::Error (usage) if this process's limit of address space is below what the libraries need, which
+/// may end the program if they get none (seen below 240 MB, without libraries for GPUs).
 void require_address_space();
 
 /// `n` samples, or slightly fewer: whole groups of batch normalization, at least one.

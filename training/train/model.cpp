@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "core/error.hpp"
-#include "nn/models.hpp"
+#include "nn/graph/models.hpp"
 #include "training/recipe/specs.hpp"
 
 namespace lockstep::training {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "nn/executor.hpp"
-#include "nn/network.hpp"
+#include "nn/graph/network.hpp"
 #include "training/recipe/cuts.hpp"
 #include "training/recipe/recipe.hpp"
 #include "training/train/batches.hpp"

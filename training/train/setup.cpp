@@ -85,13 +85,10 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
   if (!may_take_less && !is_need_of_anywhere) setup.memory = require_memory(network, batches.most());
   if (setup.memory && setup.memory->misfit) return setup;
   setup.transport = comm::make_transport(world, {.topology = &place.topology});
-  const bool connects_devices = recipe.device.has_own_memory && world.n_ranks() > 1;
-  if (connects_devices) setup.devices = comm::make_device_group(*setup.transport, place.choice);
-  if (connects_devices && comm::nccl_version().empty())
-    setup.warnings.push_back(
-        "gradients are summed through the host, because this program is built without NCCL: build it with NCCL 2.18 or "
-        "newer");
-  if (setup.devices) {
+  if (recipe.device.has_own_memory && world.n_ranks() > 1) {
+    setup.devices = comm::make_device_group(*setup.transport, place.choice);
+    if (const auto lacking = comm::lacking_for_devices(); !lacking.empty())
+      setup.warnings.push_back(fmt::format("gradients are summed through the host, because {}", lacking));
     const comm::AllConnections all = comm::gather_connections(world, place.topology, setup.devices->connection());
     setup.networks = all.networks;
     if (!all.warning.empty()) setup.warnings.push_back(all.warning);
@@ -112,6 +109,11 @@ StartRecord start_record(const runtime::Communicator& world, const runtime::Topo
   const Batches* const evaluation = setup.batches.evaluation.get();
   const nn::Executor& executor = setup.learner->executor();
   const parallel::EnqueuedSteps* const steps = setup.learner->synchronizer().enqueued();
+  std::string device = to_text(choice);
+  if (!setup.networks.empty())
+    device += fmt::format(", {} between nodes over {}", comm::device_library, setup.networks);
+  if (steps != nullptr && steps->is_registered())
+    device += fmt::format(", gradients registered with {}", comm::device_library);
   StartRecord record{.model = recipe.model,
                      .n_parameters = setup.learner->network().n_parameter_elements(),
                      .precision = std::string{word_of(recipe.precision)},
@@ -121,12 +123,10 @@ StartRecord start_record(const runtime::Communicator& world, const runtime::Topo
                      .n_evaluation = evaluation != nullptr ? evaluation->info().n_samples : 0,
                      .n_ranks = static_cast<std::uint64_t>(world.n_ranks()),
                      .n_nodes = topology.n_nodes,
-                     .device = to_text(choice) +
-                               (setup.networks.empty() ? "" : ", NCCL between nodes over " + setup.networks) +
-                               (steps != nullptr && steps->is_registered() ? ", gradients registered with NCCL" : ""),
+                     .device = std::move(device),
                      .global_batch = recipe.batch,
                      .memory = {executor.n_bytes() + 2 * executor.arena_elements() * sizeof(float) +
-                                (setup.memory ? setup.memory->need.optimizer : 0)},
+                                executor.weights_bytes() + (setup.memory ? setup.memory->need.optimizer : 0)},
                      .is_device_memory = recipe.device.has_own_memory,
                      .folder = folder,
                      .n_epochs = setup.goal.n_epochs,

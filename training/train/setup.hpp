@@ -48,7 +48,7 @@ struct Setup {
 };
 
 /// The threads of this rank: from the recipe, or its share of the cores. Deterministic runs need the same number on any
-/// number of ranks, because oneDNN's weight gradients differ in their bits between 1 and 2.
+/// number of ranks, because weight gradients differ in their bits between 1 and 2.
 [[nodiscard]] int threads_of(const runtime::Communicator& world, const Recipe& recipe);
 
 /// Collective. All arguments except `options` must outlive it. Calls `on_progress` periodically, and after each layer

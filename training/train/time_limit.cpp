@@ -105,10 +105,10 @@ std::optional<core::Seconds> time_left_by_qstat(std::string_view text, std::int6
   return if_above_zero(*start + *walltime - now);
 }
 
-std::optional<core::Seconds> time_left_of_job() {
+std::optional<core::Seconds> time_left_of_job(const core::Clock& clock) {
   if (const char* const text = std::getenv("SLURM_JOB_END_TIME")) {
     const auto end = parse_number(text);
-    const auto left = end ? if_above_zero(*end - std::time(nullptr)) : std::nullopt;
+    const auto left = end ? if_above_zero(*end - clock.date()) : std::nullopt;
     if (!left)
       warn_of_no_end(
           fmt::format("SLURM_JOB_END_TIME does not say when this job ends: '{}' is not a time to come, in "
@@ -120,7 +120,7 @@ std::optional<core::Seconds> time_left_of_job() {
     return ask({"squeue", "--noheader", "--jobs", job, "--format", "%L"}, time_left_by_squeue);
   if (const char* const job = std::getenv("PBS_JOBID"))
     return ask({"qstat", "-f", job},
-               [](const std::string& text) { return time_left_by_qstat(text, std::time(nullptr)); });
+               [&clock](const std::string& text) { return time_left_by_qstat(text, clock.date()); });
   return std::nullopt;
 }
 

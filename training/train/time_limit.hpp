@@ -15,10 +15,10 @@ namespace lockstep::training {
 
 inline constexpr core::Seconds time_for_answer{20};  ///< of a batch system, at most
 
-/// Returns the time left of the batch job. Slurm: from SLURM_JOB_END_TIME, seconds since 1970, if its version sets that
-/// (22.05.8 does not), otherwise from squeue. PBS: from qstat. Warns if these do not report it. Returns nothing outside
-/// of jobs, or if the job is over (a shell may outlive its job).
-[[nodiscard]] std::optional<core::Seconds> time_left_of_job();
+/// Returns the time left of the batch job at the date of `clock`. Slurm: from SLURM_JOB_END_TIME, seconds since 1970,
+/// if its version sets that (22.05.8 does not), otherwise from squeue. PBS: from qstat. Warns if these do not report
+/// it. Returns nothing outside of jobs, or if the job is over (a shell may outlive its job).
+[[nodiscard]] std::optional<core::Seconds> time_left_of_job(const core::Clock& clock);
 
 /// Reads the output of `squeue --format %L` for one job: infinity if it has no limit; nothing if it is not a time.
 [[nodiscard]] std::optional<core::Seconds> time_left_by_squeue(std::string_view text);

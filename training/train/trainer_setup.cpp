@@ -17,12 +17,12 @@ namespace lockstep::training {
 namespace {
 
 // On rank 0, because others may lack the batch system's variables. They wait for the result.
-std::optional<core::Seconds> time_left(const runtime::Communicator& world, const RunOptions& options,
+std::optional<core::Seconds> time_left(const runtime::Session& session, const RunOptions& options,
                                        runtime::Watchdog& watchdog) {
   watchdog.enter(runtime::Activity::setup, time_for_answer);
   const bool is_trained = !options.evaluate_only && !options.dry_run;
-  if (world.rank() != 0 || !is_trained || options.time_limit.value == 0) return std::nullopt;
-  return options.time_limit.value > 0 ? options.time_limit : time_left_of_job();
+  if (session.world().rank() != 0 || !is_trained || options.time_limit.value == 0) return std::nullopt;
+  return options.time_limit.value > 0 ? options.time_limit : time_left_of_job(session.clock());
 }
 
 // Checks the time limit that the user requested.
@@ -41,7 +41,7 @@ Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, cons
                  const RunOptions& options, runtime::Watchdog& watchdog)
     : clock_{session.clock()},
       watch_{clock_},
-      limit_{time_left(session.world(), options, watchdog), clock_},
+      limit_{time_left(session, options, watchdog), clock_},
       session_{session},
       world_{session.world()},
       recipe_{resolved.recipe},

@@ -7,7 +7,8 @@
 // (Call::part). Otherwise the first pairs are the farthest, and parts lie in rank order.
 //
 // Unless the number of ranks is a power of two, ranks step aside as in recursive doubling, whose tree this keeps. Such
-// a rank gives its whole vector to the next rank, and gets its finished part from it.
+// a rank gives its whole vector to the next rank, and gets its finished part from it; in an all-gather it gives its
+// part and gets the whole.
 #include "comm/algorithms/algorithms.hpp"
 #include "comm/algorithms/pairs.hpp"
 

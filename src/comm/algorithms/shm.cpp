@@ -22,9 +22,10 @@ constexpr std::size_t smallest_piece = 4 * 1024;
 // More ranks than this work in groups, so that few read from one another and few lines cross a socket.
 constexpr int largest_group = 16;
 
-// The shared memory of all ranks of a node for one plan, or for one level of groups. Each rank has room for a piece of
-// every owner, twice (more often only within half the last-level cache), so with many ranks pieces are small. The
-// minimum is two lines: more than 500 ranks that reduce-scatter need more, 256 B for every pair.
+// The shared memory of all ranks of a node for one plan, or for one level of groups. Each rank has room for two pieces
+// of every owner, or more pieces if they fit half the last-level cache. So pieces are small if there are many ranks. A
+// piece has at least two lines: more than 500 ranks that reduce-scatter need more memory than this, 256 B for every
+// pair.
 constexpr std::size_t largest_shared = 64 * 1024 * 1024;
 
 std::size_t choose_piece(std::size_t n_together, std::size_t n_owners, std::size_t n_ranks) {

@@ -53,8 +53,8 @@ using FinishAcross = std::function<std::unique_ptr<Plan>(Transport& across, std:
 /// Returns the ranks per group; labels are numbers from 0 without gaps.
 [[nodiscard]] std::vector<int> group_sizes(std::span<const int> groups);
 
-/// Collective: chunk by chunk, every rank copies in the slices of others, each owner sums its slice (its own part
-/// directly from the input) and all copy out. Copying in one chunk overlaps waiting for the previous one.
+/// Collective: works chunk by chunk. Every rank copies in the slices of other owners, each owner sums its slice (its
+/// own part directly from the input), and all copy out. A rank copies in one chunk while it waits for the previous one.
 [[nodiscard]] std::unique_ptr<Plan> make_sliced_plan(Transport& node, const Call& call, const Slicing& slicing);
 
 }  // namespace lockstep::comm

@@ -1,5 +1,5 @@
-// How a rank writes to shared memory what others read: past the caches for a core that is far away, and in turns to so
-// many places that lines have left the readers' inner caches before they are written again.
+// How a rank writes to shared memory what others read. For a core that is far away, it writes past the caches. It
+// writes to several places in turn, so that lines have left the readers' inner caches before they are written again.
 // Invariant: only speed depends on it, never a result, so ranks need not agree.
 // Used by the shared-memory plans.
 //
@@ -31,8 +31,8 @@ inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t n_bytes
   if (n_bytes != 0) std::memcpy(to, from, n_bytes);
 }
 
-/// How far the core of another rank is, measured by the time of a look at a flag that this rank has just written.
-/// Earlier measurements would not hold, because the cores of a virtual machine move within seconds.
+/// The distance to the core of another rank: the time to read a flag that it has just written. That is measured
+/// during calls, because the cores of a virtual machine move within seconds.
 class PeerDistance {
  public:
   using Clock = std::chrono::steady_clock;

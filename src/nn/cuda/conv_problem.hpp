@@ -12,7 +12,7 @@
 
 #include "nn/cuda/kernels/fold.hpp"
 #include "nn/cuda/layout.hpp"
-#include "nn/network.hpp"
+#include "nn/graph/network.hpp"
 
 namespace lockstep::nn::cuda {
 

@@ -76,6 +76,11 @@ class Convolutions {
 /// open_accelerated_device(). Throws core::Error (usage) if this program is built without such a library.
 [[nodiscard]] std::unique_ptr<Convolutions> open_convolutions(int n_threads, bool tunes);
 
+/// A product with an epilogue as two operations: `plain` computes the same product without it, and our own kernel uses
+/// the result, rounded to its type.
+[[nodiscard]] std::unique_ptr<Convolution> make_split(const Product& product, core::DType type,
+                                                      std::unique_ptr<Convolution> plain);
+
 /// The products of a node in training.
 struct NodeProducts {
   Product forward{};

@@ -9,10 +9,9 @@
 
 #include "core/error.hpp"
 #include "nn/cuda/batch_sender.hpp"
-#include "nn/cuda/kernels/elementwise.hpp"
 #include "nn/cuda/kernels/images.hpp"
 #include "nn/cuda/program.hpp"
-#include "nn/cuda/rank_groups.hpp"
+#include "nn/ops/batch_norm/device_ranks.hpp"
 #include "runtime/kernel/numbers.hpp"
 
 namespace lockstep::nn::cuda {
@@ -102,18 +101,20 @@ class CudaExecutor final : public Executor {
     parameters_.unpack(parameter, rows, elements, logical);
   }
 
-  void bind(DeviceSpan<const float> parameters, DeviceSpan<float> gradients) override {
-    core::require(parameters.size() == arena_elements() && gradients.size() == arena_elements(),
+  [[nodiscard]] core::DType weights_type() const noexcept override { return dtype_of<T>(); }
+
+  void bind(DeviceSpan<const float> parameters, DeviceSpan<float> gradients,
+            DeviceSpan<const std::byte> weights) override {
+    core::require(parameters.size() == arena_elements() && gradients.size() == arena_elements() &&
+                      weights.size() == weights_bytes(),
                   "arenas have arena_elements() elements");
     core::require(arenas_.parameters == nullptr, "an executor is bound once");
     arenas_.parameters = parameters.data();
     arenas_.gradients = gradients.data();
-    if constexpr (std::is_same_v<T, float>) {
+    if constexpr (std::is_same_v<T, float>)
       arenas_.weights = parameters.data();
-    } else {
-      weights_ = Buffer{core::Bytes{arena_elements() * sizeof(T)}, Memory::device};
-      arenas_.weights = weights_.on_device<T>().data();
-    }
+    else
+      arenas_.weights = reinterpret_cast<const T*>(weights.data());
     runtime::Stream stream;  // padding that no layer writes
     stream.fill(
         DeviceSpan<std::byte>::at(reinterpret_cast<std::byte*>(gradients.data()), gradients.size() * sizeof(float)),
@@ -174,7 +175,7 @@ class CudaExecutor final : public Executor {
                   "enqueue_sent() follows send(), and layers are not timed");
     PassContext context = context_of(stream, hooks);
     context.adds = backward == Pass::backward_adding;
-    compute(context, *program_, true);
+    program_->forward(context, &results_.device<Results>()->totals, times_, true);
     program_->backward(context, times_);
   }
 
@@ -207,7 +208,6 @@ class CudaExecutor final : public Executor {
   [[nodiscard]] bool computes_in_floats() const override { return false; }
   [[nodiscard]] std::size_t n_bytes() const noexcept override {
     std::size_t n = arena_.n_bytes() + empty_.n_bytes() + batches_.n_bytes();
-    if constexpr (!std::is_same_v<T, float>) n += arena_elements() * sizeof(T);
     for (const Mirror* mirror : {&results_, &all_statistics_}) n += mirror->n_bytes();
     return n + all_statistics_.n_bytes() + sizeof(core::StepNumbers);  // kept ones, and a step's numbers
   }
@@ -317,14 +317,6 @@ class CudaExecutor final : public Executor {
     return *program;
   }
 
-  void compute(PassContext& pass, Program<T>& program, bool is_backward_next) {
-    if constexpr (!std::is_same_v<T, float>) {
-      cuda::enqueue(pass.stream,
-                    Cast<float, T>{arena_elements(), arenas_.parameters, weights_.template on_device<T>().data()});
-    }
-    program.forward(pass, &results_.device<Results>()->totals, times_, is_backward_next);
-  }
-
   void forward(PassContext& pass, const data::Batch& batch, bool is_training) {
     n_ = batch.n;
     program_ = nullptr;
@@ -334,7 +326,7 @@ class CudaExecutor final : public Executor {
     }
     Program<T>& program = program_of(n_, is_training);
     program.send(pass);
-    compute(pass, program, false);
+    program.forward(pass, &results_.device<Results>()->totals, times_, false);
     if (is_training) program_ = &program;
   }
 
@@ -370,7 +362,6 @@ class CudaExecutor final : public Executor {
   bool are_statistics_here_ = true;  ///< the caller may have changed them
   bool results_are_new_ = true;      ///< nothing was added since they were last read
   Arenas<T> arenas_{};
-  Buffer weights_{};
   SharedArena arena_{};  ///< of programs
   EmptyRank empty_{};
   std::map<std::pair<std::uint64_t, bool>, std::unique_ptr<Program<T>>> programs_{};

@@ -15,10 +15,10 @@
 
 #include "core/error.hpp"
 #include "core/handle.hpp"
+#include "nn/cuda/convolution.hpp"
 #include "nn/cuda/cudnn_askers.hpp"
 #include "nn/cuda/cudnn_convolution.hpp"
 #include "nn/cuda/plan_choice.hpp"
-#include "nn/cuda/split_convolution.hpp"
 
 namespace lockstep::nn::cuda {
 namespace {

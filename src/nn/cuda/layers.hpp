@@ -1,6 +1,6 @@
 // What a layer is given on a GPU: a builder while it is planned, and the context of each pass.
 // Invariant: all memory is taken while a layer is planned; a pass reads nothing that the host may change later.
-// Used by nn/cuda: layers_*.cpp implement layers, the program plans and enqueues them.
+// Used by the layers of nn/ops, which implement CudaLayer, and by the program, which plans and enqueues them.
 #pragma once
 
 #include <algorithm>
@@ -149,35 +149,36 @@ class CudaLayer : public PlannedLayer<Builder<T>, Place<T>, PassContext> {
 template <class T>
 using Planned = PlannedNode<Builder<T>, Place<T>>;
 
-// layers_*.cpp
+/// Defined by each layer of the table, nn/ops/NAME/device.cpp, which ends with LOCKSTEP_FOR_DEVICE_TYPES.
+#define LOCKSTEP_DEVICE_LAYER(L) \
+  template <class T>             \
+  [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_layer(const Planned<T>& planned, const L& layer);
+LOCKSTEP_LAYERS(LOCKSTEP_DEVICE_LAYER)
+#undef LOCKSTEP_DEVICE_LAYER
+
+/// Instantiates make_layer() of a layer for all types of activations.
+#define LOCKSTEP_FOR_DEVICE_TYPES(L)                                                                        \
+  template std::unique_ptr<CudaLayer<core::bfloat16>> make_layer(const Planned<core::bfloat16>&, const L&); \
+  template std::unique_ptr<CudaLayer<core::float16>> make_layer(const Planned<core::float16>&, const L&);   \
+  template std::unique_ptr<CudaLayer<float>> make_layer(const Planned<float>&, const L&);
+
+/// Passes its input on.
 template <class T>
-[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_input(const Planned<T>& planned);
-template <class T>
-[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_product(const Planned<T>& planned, const NodeProducts& products);
-template <class T>
-[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_batch_norm(const Planned<T>& planned, const BatchNorm& layer);
+class SameLayer final : public CudaLayer<T> {
+ public:
+  explicit SameLayer(const Planned<T>& planned) { this->output_ = planned.inputs[0]; }
+  bool has_work() const noexcept override { return false; }
+  void forward(PassContext&) override {}
+  std::vector<Place<T>> plan_backward(Builder<T>&, std::span<const Place<T>> gradients) override {
+    return {gradients[0]};
+  }
+  void backward(PassContext&) override {}
+};
+
 /// For an Add node that also computes its input `normalized`, a batch normalization: planned.inputs has the input of
 /// that normalization in its place.
 template <class T>
 [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_added_batch_norm(const Planned<T>& planned, const Add& add,
                                                                   Value normalized);
-/// `is_done`: the input is already rectified. `is_masked`: so is its gradient.
-template <class T>
-[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_relu(const Planned<T>& planned, bool is_done, bool is_masked);
-template <class T>
-[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_add(const Planned<T>& planned, const Add& layer);
-template <class T>
-[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_max_pool(const Planned<T>& planned, const MaxPool& layer);
-template <class T>
-[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_global_avg_pool(const Planned<T>& planned);
-/// For Flatten and other layers that leave values where they are.
-template <class T>
-[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_same(const Planned<T>& planned);
-template <class T>
-[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_dropout(const Planned<T>& planned, const Dropout& layer);
-template <class T>
-[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_embedding(const Planned<T>& planned, const Embedding& layer);
-template <class T>
-[[nodiscard]] std::unique_ptr<CudaLayer<T>> make_concat(const Planned<T>& planned);
 
 }  // namespace lockstep::nn::cuda

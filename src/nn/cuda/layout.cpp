@@ -20,12 +20,6 @@ ValueLayout plain(const Shape& shape) {
   return {n_positions, shape[0], round_up(shape[0], channel_multiple)};
 }
 
-// Whether a layer does the same to each element or reads rows by their layout.
-bool takes_any_order(const Layer& layer) {
-  return std::holds_alternative<Linear>(layer) || std::holds_alternative<Relu>(layer) ||
-         std::holds_alternative<Dropout>(layer) || std::holds_alternative<Add>(layer);
-}
-
 // The layout of a row of the node's weight.
 ValueLayout row_layout(const Network& network, std::span<const ValueLayout> values, const Node& node) {
   const ValueLayout& input = values[static_cast<std::size_t>(node.inputs[0].node)];
@@ -43,15 +37,13 @@ std::vector<ValueLayout> layouts_of(const Network& network) {
   for (const Node& node : network.nodes()) {
     const ValueLayout* const input =
         node.inputs.empty() ? nullptr : &layouts[static_cast<std::size_t>(node.inputs[0].node)];
-    const bool is_flat = input != nullptr && node.output.size() == 1 && input->n_positions > 1;
-    if (std::holds_alternative<Flatten>(node.layer) ||
-        (is_flat && takes_any_order(node.layer) && !std::holds_alternative<Linear>(node.layer))) {
+    const bool reads_flat = input != nullptr && network.shape(node.inputs[0]).size() == 1 && input->n_positions > 1;
+    const bool is_elementwise = traits(node.layer).is_elementwise;
+    if (std::holds_alternative<Flatten>(node.layer) || (reads_flat && is_elementwise)) {
       layouts.push_back(*input);
       continue;
     }
-    const bool was_flattened =
-        is_flat && !takes_any_order(node.layer) && !std::holds_alternative<GlobalAvgPool>(node.layer);
-    if (was_flattened)
+    if (reads_flat && !std::holds_alternative<Linear>(node.layer))
       core::fail_usage(
           {.what = fmt::format("{} reads flattened images, which this version does not support on GPUs", node.name),
            .where = "the model",

@@ -7,8 +7,8 @@
 #include <deque>
 #include <vector>
 
-#include "nn/layer_times.hpp"
-#include "nn/network.hpp"
+#include "nn/executor.hpp"
+#include "nn/graph/network.hpp"
 #include "runtime/device.hpp"
 
 namespace lockstep::nn::cuda {

@@ -59,7 +59,7 @@ Program<T>::Program(const Common<T>& common, SharedArena* memory, std::uint64_t 
   Builder<T> builder{common, memory_, n, is_training};
   plan_forward(builder, steps_, [&](const Planned<T>& planned) {
     for (const Place<T>& input : planned.inputs) builder.use(input);
-    return make_layer(planned);
+    return std::visit([&](const auto& layer) { return make_layer(planned, layer); }, planned.node.layer);
   });
   const Place<T> output = builder.use(steps_.back().layer->output());
   losses_ = builder.template make<SampleLoss>(n_);
@@ -72,38 +72,6 @@ Program<T>::Program(const Common<T>& common, SharedArena* memory, std::uint64_t 
   }
   n_bytes_ = memory_.plan();
   if (memory != nullptr) memory_.place_at(memory->take(n_bytes_));
-}
-
-template <class T>
-std::unique_ptr<CudaLayer<T>> Program<T>::make_layer(const Planned<T>& planned) const {
-  const Network& network = common_.network;
-  const Node& node = planned.node;
-  const Value value{static_cast<int>(planned.index)};
-  const auto product = [&] { return make_product(planned, *products_of(network, planned.index, values_, n_)); };
-  const auto make = Overloaded{
-      [&](const Input&) { return make_input(planned); },
-      [&](const Ids&) { return make_input(planned); },
-      [&](const Linear&) { return product(); },
-      [&](const Conv&) { return product(); },
-      [&](const BatchNorm& layer) {
-        return is_left_to_reader(network, value) ? make_same(planned) : make_batch_norm(planned, layer);
-      },
-      [&](const Relu&) {
-        return make_relu(planned, is_rectified(network, node.inputs[0]), has_masked_gradient(network, value));
-      },
-      [&](const Add& layer) {
-        const Value* const normalized = normalized_by(network, node);
-        return normalized != nullptr ? make_added_batch_norm(planned, layer, *normalized) : make_add(planned, layer);
-      },
-      [&](const MaxPool& layer) { return make_max_pool(planned, layer); },
-      [&](const GlobalAvgPool&) { return make_global_avg_pool(planned); },
-      [&](const Flatten&) { return make_same(planned); },
-      [&](const Dropout& layer) { return make_dropout(planned, layer); },
-      [&](const Embedding& layer) { return make_embedding(planned, layer); },
-      [&](const Concat&) { return make_concat(planned); },
-      [&](const LogSoftmax&) { return make_same(planned); },  // it is part of the loss
-  };
-  return std::visit(make, node.layer);
 }
 
 template <class T>

@@ -31,7 +31,6 @@ class Program {
   void backward(PassContext& pass, MarkedTimes& times);
 
  private:
-  [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_layer(const Planned<T>& planned) const;
   void enqueue_loss(PassContext& pass, bool is_backward);
 
   Common<T> common_;

@@ -1,8 +1,7 @@
-#include "nn/cuda/split_convolution.hpp"
-
 #include <utility>
 
 #include "core/error.hpp"
+#include "nn/cuda/convolution.hpp"
 #include "nn/cuda/kernels/elementwise.hpp"
 #include "nn/cuda/kernels/samples.hpp"
 

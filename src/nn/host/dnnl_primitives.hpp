@@ -1,11 +1,12 @@
-// Descriptions of primitives, which differ between versions 2 and 3 of oneDNN.
+// Primitives of oneDNN: their descriptions, which differ between its versions 2 and 3, and how they run.
 // Invariant: every description uses our scratchpad and is empty if oneDNN has no such primitive. All are for training,
-// so that layouts are the same in evaluation.
+// so that layouts are the same in evaluation. Running allocates nothing of ours.
 // Used by the layers; dnnl_primitives_2.cpp and dnnl_primitives_3.cpp have the differences, and the build selects one.
 #pragma once
 
 #include <dnnl.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep::nn::host {
@@ -78,5 +79,31 @@ enum class ScaleShift { forward, backward, gradient };  ///< inputs of a pass, o
 [[nodiscard]] dnnl::pooling_backward::primitive_desc describe_max_pool_backward(
     const dnnl::engine& engine, const Desc& src, const Desc& dst, const Window& window,
     const dnnl::pooling_forward::primitive_desc& forward);
+
+/// Where primitives run, and how many of them only change a layout.
+struct Run {
+  dnnl::stream stream{};
+  std::size_t n_reorders = 0;
+};
+
+/// A primitive with its arguments: a fixed array for oneDNN's C interface.
+class Primitive {
+ public:
+  using Arguments = std::vector<std::pair<int, dnnl::memory>>;
+
+  Primitive() = default;
+  Primitive(const_dnnl_primitive_desc_t described, const Arguments& arguments, bool is_reorder = false);
+
+  void run(Run& run) const;
+
+ private:
+  dnnl::primitive primitive_{};
+  std::vector<dnnl::memory> memories_{};  ///< keeps those of arguments_ alive
+  std::vector<dnnl_exec_arg_t> arguments_{};
+  bool is_reorder_ = false;
+};
+
+/// Runs them one after the other.
+void run_all(const std::vector<Primitive>& primitives, Run& run);
 
 }  // namespace lockstep::nn::host

@@ -1,6 +1,8 @@
+#include <dnnl.h>
 #include <fmt/format.h>
 #include <omp.h>
 
+#include <Kokkos_Core.hpp>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -59,6 +61,12 @@ class HostDevice final : public Device {
 std::unique_ptr<Device> open_device(int n_threads) {
   require_possible_threads();
   return std::make_unique<HostDevice>(n_threads);
+}
+
+std::vector<std::pair<std::string, std::string>> host_libraries() {
+  const dnnl_version_t& onednn = *dnnl_version();
+  return {{"kokkos", fmt::format("{}.{}.{}", KOKKOS_VERSION / 10000, KOKKOS_VERSION / 100 % 100, KOKKOS_VERSION % 100)},
+          {"onednn", fmt::format("{}.{}.{}", onednn.major, onednn.minor, onednn.patch)}};
 }
 
 }  // namespace lockstep::nn

@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "nn/host/executor_state.hpp"
-#include "nn/host/layers/batch_statistics.hpp"
+#include "nn/ops/batch_norm/host_statistics.hpp"
 
 namespace lockstep::nn::host {
 
@@ -35,8 +35,10 @@ void HostExecutor::unpack(int parameter, core::Slice rows, std::span<const float
   state_->parameters.unpack(parameter, rows, elements, logical);
 }
 
-void HostExecutor::bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients) {
-  core::require(parameters.size() == arena_elements() && gradients.size() == arena_elements(),
+void HostExecutor::bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients,
+                        runtime::DeviceSpan<const std::byte> weights) {
+  core::require(parameters.size() == arena_elements() && gradients.size() == arena_elements() &&
+                    weights.size() == weights_bytes(),
                 "arenas have arena_elements() elements");
   Bases& bases = state_->bases;
   core::require(bases.parameters == nullptr, "an executor is bound once");

@@ -24,7 +24,8 @@ class HostExecutor final : public Executor, public Inspection, public LayerTimes
   void pack(int parameter, core::Slice rows, std::span<const float> logical, std::span<float> elements) const override;
   void unpack(int parameter, core::Slice rows, std::span<const float> elements,
               std::span<float> logical) const override;
-  void bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients) override;
+  void bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients,
+            runtime::DeviceSpan<const std::byte> weights) override;
   [[nodiscard]] std::span<float> statistic(int statistic) override;
   void enqueue(const data::Batch& batch, Pass pass, const core::StepNumbers& numbers, Hooks& hooks,
                runtime::Stream& stream) override;

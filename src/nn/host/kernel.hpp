@@ -1,6 +1,6 @@
 // What a layer's kernel is given: a builder while it is planned, and the context of each pass.
 // Invariant: a kernel requests all its memory while it is planned, through the Builder; running allocates nothing.
-// Used by nn/host: layers/ implement kernels, the program plans and runs them.
+// Used by the layers of nn/ops, which implement kernels, and by the program, which plans and runs them.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "nn/executor.hpp"
-#include "nn/host/primitive.hpp"
+#include "nn/host/dnnl_primitives.hpp"
 #include "nn/host/storage.hpp"
 #include "nn/plan/layer_plan.hpp"
 
@@ -113,24 +113,28 @@ using Kernel = PlannedLayer<Builder, Tensor, PassContext>;
 using Planned = PlannedNode<Builder, Tensor>;
 using MakeKernel = std::function<std::unique_ptr<Kernel>(const Planned&)>;
 
-// layers/
-[[nodiscard]] std::unique_ptr<Kernel> make_add(const Planned& planned, const Add& layer);
-[[nodiscard]] std::unique_ptr<Kernel> make_batch_norm(const Planned& planned, const BatchNorm& layer);
-[[nodiscard]] std::unique_ptr<Kernel> make_concat(const Planned& planned);
-[[nodiscard]] std::unique_ptr<Kernel> make_conv(const Planned& planned, const Conv& layer);
-[[nodiscard]] std::unique_ptr<Kernel> make_dropout(const Planned& planned, const Dropout& layer);
-[[nodiscard]] std::unique_ptr<Kernel> make_embedding(const Planned& planned, const Embedding& layer);
-[[nodiscard]] std::unique_ptr<Kernel> make_flatten(const Planned& planned);
-[[nodiscard]] std::unique_ptr<Kernel> make_global_avg_pool(const Planned& planned);
-/// Makes the layer's float32 kernel, by `make`, in a network that stores bf16.
-[[nodiscard]] std::unique_ptr<Kernel> make_in_floats(const Planned& planned, const MakeKernel& make);
-[[nodiscard]] std::unique_ptr<Kernel> make_linear(const Planned& planned, const Linear& layer);
-[[nodiscard]] std::unique_ptr<Kernel> make_log_softmax(const Planned& planned);
-[[nodiscard]] std::unique_ptr<Kernel> make_max_pool(const Planned& planned, const MaxPool& layer);
-/// `is_in_place`: no other layer reads its input.
-[[nodiscard]] std::unique_ptr<Kernel> make_relu(const Planned& planned, bool is_in_place);
+/// Defined by each layer of the table, nn/ops/NAME/host.cpp.
+#define LOCKSTEP_HOST_LAYER(L) [[nodiscard]] std::unique_ptr<Kernel> make_layer(const Planned& planned, const L& layer);
+LOCKSTEP_LAYERS(LOCKSTEP_HOST_LAYER)
+#undef LOCKSTEP_HOST_LAYER
+
+/// Calls `make` for a layer that oneDNN computes: as it is, or for float32 if values are stored in bf16 but oneDNN does
+/// not compute in it here.
+[[nodiscard]] std::unique_ptr<Kernel> make_by_onednn(const Planned& planned, const MakeKernel& make);
+template <class K, class L>
+[[nodiscard]] std::unique_ptr<Kernel> make_by_onednn(const Planned& planned, const L& layer) {
+  return make_by_onednn(planned, [&](const Planned& p) { return std::make_unique<K>(p, layer); });
+}
 /// For training with the samples of all ranks that Hooks::sum() sums over.
 [[nodiscard]] std::unique_ptr<Kernel> make_sync_batch_norm(const Planned& planned, const BatchNorm& layer);
+
+/// The square window of a convolution or a pool.
+template <class L>
+[[nodiscard]] Window window_of(const L& layer) {
+  const auto dim = [](std::uint64_t n) { return static_cast<dnnl::memory::dim>(n); };
+  const Dims padding(2, dim(layer.padding));
+  return {Dims(2, dim(layer.kernel)), Dims(2, dim(layer.stride)), padding, padding};
+}
 
 /// The layout of one sample of an image: channel c at position p is at ((c / block) * n_positions + p) * block + c %
 /// block.

@@ -17,4 +17,8 @@ class KokkosSession {
   [[nodiscard]] int n_threads() const noexcept;
 };
 
+/// Kokkos::initialize without the command line and warnings; start_kokkos.cpp and start_kokkos_3.cpp define it, and the
+/// version of Kokkos selects one.
+void start_kokkos(int n_threads);
+
 }  // namespace lockstep::nn::host

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "nn/host/elements.hpp"
+#include "nn/host/softmax_loops.hpp"
 
 namespace lockstep::nn::host {
 
@@ -39,7 +40,7 @@ LossSums LossKernel::forward(const PassContext& pass) {
   const auto* const labels = reinterpret_cast<const std::int64_t*>(pass.batch.y.data());
   const auto* const targets = reinterpret_cast<const float*>(pass.batch.y.data());
   if (loss_ != Loss::mse) check_labels(labels);
-  for_parts(n_, least_elements / 16 / n_outputs_ + 1, [&](std::size_t begin, std::size_t end) {
+  for_parts(n_, least_elements / 4 / n_outputs_ + 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       const std::size_t at = i * n_outputs_;
       float* const of_sample = gradient == nullptr ? nullptr : gradient + at;
@@ -71,19 +72,16 @@ void LossKernel::backward(float scale) {
 
 /// With smoothing e of C classes the target is 1 - e + e / C for the label and e / C for the others, as in PyTorch.
 LossKernel::Sample LossKernel::cross_entropy(const float* logits, std::size_t label, float* gradient) const {
-  const double max = static_cast<double>(*std::max_element(logits, logits + n_outputs_));
-  double sum = 0, total = 0;
-  for (std::size_t c = 0; c < n_outputs_; ++c) {
-    sum += std::exp(static_cast<double>(logits[c]) - max);
-    total += static_cast<double>(logits[c]);
-  }
-  const double log_sum = max + std::log(sum), n_classes = static_cast<double>(n_outputs_);
+  const SoftmaxLoops& softmax = softmax_loops();
+  const auto [max, total] = softmax.max_and_total(logits, n_outputs_);
+  const double sum = softmax.exponentials(logits, max, n_outputs_, gradient);
+  const double log_sum = static_cast<double>(max) + std::log(sum), n_classes = static_cast<double>(n_outputs_);
   const double of_label = static_cast<double>(logits[label]), share = label_smoothing_ / n_classes;
   Sample sample;
   sample.loss = (1 - label_smoothing_) * (log_sum - of_label) + share * (n_classes * log_sum - total);
   if (gradient != nullptr) {
-    for (std::size_t c = 0; c < n_outputs_; ++c)
-      gradient[c] = static_cast<float>(std::exp(static_cast<double>(logits[c]) - log_sum) - share);
+    softmax.scale_and_subtract(gradient, static_cast<float>(1 / sum), static_cast<float>(share), gradient, n_outputs_);
+    // In double, because float32 does not hold the difference from 1 of a class that is nearly certain.
     gradient[label] = static_cast<float>(std::exp(of_label - log_sum) - share - (1 - label_smoothing_));
   }
   rank_label(logits, label, sample);
@@ -102,9 +100,7 @@ LossKernel::Sample LossKernel::negative_log(const float* outputs, std::size_t la
 }
 
 void LossKernel::rank_label(const float* outputs, std::size_t label, Sample& sample) const {
-  std::size_t n_before = 0;  // the first of equal outputs ranks first; NaN ranks before all
-  for (std::size_t c = 0; c < n_outputs_; ++c)
-    n_before += c != label && !(outputs[c] < outputs[label] || (outputs[c] == outputs[label] && c > label)) ? 1 : 0;
+  const std::size_t n_before = softmax_loops().n_before(outputs, n_outputs_, label);
   const bool is_number = std::isfinite(outputs[label]);
   sample.is_top1 = is_number && n_before == 0;
   sample.is_top5 = is_number && n_before < 5;

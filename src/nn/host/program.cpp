@@ -4,70 +4,12 @@
 #include <utility>
 
 #include "nn/host/elements.hpp"
-#include "nn/plan/fusion.hpp"
 
 namespace lockstep::nn::host {
 namespace {
 
-/// Passes samples on unchanged or rounded.
-class InputKernel final : public Kernel {
- public:
-  InputKernel(const Planned& planned, bool has_ids) : storage_{planned.builder.storage} {
-    Builder& builder = planned.builder;
-    output_ = {builder.samples(planned.node.output), given_};
-    is_rounded_ = !has_ids && builder.type == dnnl::memory::data_type::bf16;
-    if (is_rounded_) output_ = builder.make(output_.desc);
-  }
-  void forward(PassContext&) override {
-    if (!is_rounded_) return;
-    const auto* const x = storage_.at<const float>(given_);
-    auto* const out = storage_.at<core::bfloat16>(output_.place);
-    for_elements(output_, [&](std::size_t begin, std::size_t end) {
-      loops().bfloats.from_floats(x + begin, out + begin, end - begin);
-    });
-  }
-  std::vector<Tensor> plan_backward(Builder&, std::span<const Tensor>) override { return {}; }
-  void backward(PassContext&) override {}
-
- private:
-  static constexpr Place given_{Space::input, 0, 0};
-  const Storage& storage_;
-  bool is_rounded_ = false;
-};
-
-/// Whether the only reader of a node may overwrite its output, because the node itself no longer needs it.
-bool may_be_overwritten(const Network& network, Value value) {
-  const Layer& layer = node_of(network, value).layer;
-  const bool needs_output = !std::holds_alternative<Conv>(layer) && !std::holds_alternative<Linear>(layer);
-  return !needs_output && sole_reader(network, value) != nullptr;
-}
-
-std::unique_ptr<Kernel> make_kernel(const Planned& planned) {
-  const Builder& builder = planned.builder;
-  const auto by_onednn = [&](const MakeKernel& make) {
-    return builder.computes_in_floats ? make_in_floats(planned, make) : make(planned);
-  };
-  const auto make = Overloaded{
-      [&](const Input&) -> std::unique_ptr<Kernel> { return std::make_unique<InputKernel>(planned, false); },
-      [&](const Ids&) -> std::unique_ptr<Kernel> { return std::make_unique<InputKernel>(planned, true); },
-      [&](const Linear& layer) { return by_onednn([layer](const Planned& p) { return make_linear(p, layer); }); },
-      [&](const Conv& layer) { return by_onednn([layer](const Planned& p) { return make_conv(p, layer); }); },
-      [&](const BatchNorm& layer) {
-        const bool is_shared = builder.is_training && builder.options.is_group_of_ranks;
-        if (is_shared) return make_sync_batch_norm(planned, layer);
-        return by_onednn([layer](const Planned& p) { return make_batch_norm(p, layer); });
-      },
-      [&](const Relu&) { return make_relu(planned, may_be_overwritten(builder.network, planned.node.inputs[0])); },
-      [&](const Add& layer) { return make_add(planned, layer); },
-      [&](const MaxPool& layer) { return by_onednn([layer](const Planned& p) { return make_max_pool(p, layer); }); },
-      [&](const GlobalAvgPool&) { return make_global_avg_pool(planned); },
-      [&](const Flatten&) { return make_flatten(planned); },
-      [&](const Dropout& layer) { return make_dropout(planned, layer); },
-      [&](const Embedding& layer) { return make_embedding(planned, layer); },
-      [&](const Concat&) { return make_concat(planned); },
-      [&](const LogSoftmax&) { return make_log_softmax(planned); },
-  };
-  return std::visit(make, planned.node.layer);
+std::unique_ptr<Kernel> make_any_layer(const Planned& planned) {
+  return std::visit([&](const auto& layer) { return make_layer(planned, layer); }, planned.node.layer);
 }
 
 }  // namespace
@@ -75,7 +17,7 @@ std::unique_ptr<Kernel> make_kernel(const Planned& planned) {
 Program::Program(const Common& common, std::uint64_t n, bool is_training)
     : common_{common}, storage_{common.engine, common.parameters}, steps_(common.plan.n_nodes()) {
   Builder builder{common, storage_, n, is_training};
-  plan_forward(builder, steps_, make_kernel);
+  plan_forward(builder, steps_, make_any_layer);
   loss_ = std::make_unique<LossKernel>(builder, steps_.back().layer->output());
   if (is_training) plan_backward(builder, steps_, loss_->gradient());
   storage_.plan();

@@ -1,6 +1,6 @@
-#include "nn/host/start_kokkos.hpp"
-
 #include <Kokkos_Core.hpp>
+
+#include "nn/host/kokkos_session.hpp"
 
 namespace lockstep::nn::host {
 

@@ -6,9 +6,7 @@
 namespace lockstep::nn {
 namespace {
 
-bool is_product(const Node& node) {
-  return std::holds_alternative<Conv>(node.layer) || std::holds_alternative<Linear>(node.layer);
-}
+bool is_product(const Node& node) { return traits(node.layer).is_product; }
 
 bool is_relu(const Node& node) { return std::holds_alternative<Relu>(node.layer); }
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "nn/network.hpp"
+#include "nn/graph/network.hpp"
 
 namespace lockstep::nn {
 

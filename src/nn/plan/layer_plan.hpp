@@ -52,14 +52,6 @@ struct LayerStep {
   std::vector<Tensor> gradients{};          ///< of its output, which its backward pass reads
 };
 
-/// One function for each kind of layer, for std::visit().
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-template <class... F>
-Overloaded(F...) -> Overloaded<F...>;
-
 /// `make`: of PlannedNode. Ends at the time of the loss.
 template <class Builder, class Layer, class Tensor, class Make>
 void plan_forward(Builder& builder, std::vector<LayerStep<Layer, Tensor>>& steps, const Make& make) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/slice.hpp"
-#include "nn/network.hpp"
+#include "nn/graph/network.hpp"
 
 namespace lockstep::nn {
 

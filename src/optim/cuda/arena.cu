@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <type_traits>
 
 #include "optim/cuda/arena.hpp"
 #include "optim/cuda/units.hpp"
@@ -6,26 +7,18 @@
 namespace lockstep::optim::cuda {
 namespace {
 
-template <class From, class To>
+template <class To>
 struct Cast {
-  const From* from;
+  const float* from;
   To* to;
 
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
-    const auto values = kernel::load_once<From, unit>(from, i);
+    const auto values = kernel::load_once<float, unit>(from, i);
     kernel::Pack<To, unit> rounded;
-    for (int j = 0; j < unit; ++j) rounded[j] = kernel::round_to<To>(kernel::to_float(values[j]));
+    for (int j = 0; j < unit; ++j) rounded[j] = kernel::round_to<To>(values[j]);
     kernel::store(to, i, rounded);
   }
 };
-
-template <class From, class To>
-void enqueue_cast(Stream& stream, DeviceSpan<const From> from, DeviceSpan<To> to) {
-  core::require(from.size() == to.size() && from.size() % range_multiple == 0,
-                "both arenas of a cast have the same size, a multiple of 16 elements");
-  kernel::for_each(stream, "cast", from.size() / unit, {region_of(from)}, {region_of(to)},
-                   Cast<From, To>{from.data(), to.data()});
-}
 
 template <class T>
 struct SquaredNorms {
@@ -102,17 +95,18 @@ Cut cut(std::span<const Segment> segments) {
   return result;
 }
 
-void cast(Stream& stream, DeviceSpan<const float> from, DeviceSpan<core::bfloat16> to) {
-  enqueue_cast(stream, from, to);
-}
-void cast(Stream& stream, DeviceSpan<const float> from, DeviceSpan<core::float16> to) {
-  enqueue_cast(stream, from, to);
-}
-void cast(Stream& stream, DeviceSpan<const core::bfloat16> from, DeviceSpan<float> to) {
-  enqueue_cast(stream, from, to);
-}
-void cast(Stream& stream, DeviceSpan<const core::float16> from, DeviceSpan<float> to) {
-  enqueue_cast(stream, from, to);
+void cast(Stream& stream, DeviceSpan<const float> from, const Copy& to) {
+  std::visit(
+      [&]<class Wanted>(const Wanted& copy) {
+        if constexpr (!std::is_same_v<Wanted, std::monostate>) {
+          using To = std::remove_pointer_t<decltype(copy.data())>;
+          core::require(from.size() == copy.size() && from.size() % range_multiple == 0,
+                        "both arenas of a cast have the same size, a multiple of 16 elements");
+          kernel::for_each(stream, "cast", from.size() / unit, {region_of(from)}, {region_of(copy)},
+                           Cast<To>{from.data(), copy.data()});
+        }
+      },
+      to);
 }
 
 void squared_norms(Stream& stream, const Gradient& values, DeviceSpan<const Piece> pieces,

@@ -1,4 +1,4 @@
-// An arena in a device's memory: types of its arrays, how kernels cut it, sums of squares, and casts.
+// An arena in a device's memory: types of its arrays, how kernels cut it, sums of squares, and a cast.
 // Invariant: arrays begin at multiples of 16 bytes, and pieces are within all of them. The cut depends only on the
 // ranges, and determines the order of additions. So a sum has the same bits on any GPU.
 // Used by the kernels of this folder and by code that enqueues a step.
@@ -66,11 +66,7 @@ void squared_norms(Stream& stream, const Gradient& values, DeviceSpan<const Piec
 void add_up(Stream& stream, DeviceSpan<const double> partials, DeviceSpan<const PieceRange> ranges,
             DeviceSpan<double> totals);
 
-// Casts to 16 bits round once, to nearest, ties to even. Both arenas have the same size, a multiple of range_multiple.
-
-void cast(Stream& stream, DeviceSpan<const float> from, DeviceSpan<core::bfloat16> to);
-void cast(Stream& stream, DeviceSpan<const float> from, DeviceSpan<core::float16> to);
-void cast(Stream& stream, DeviceSpan<const core::bfloat16> from, DeviceSpan<float> to);
-void cast(Stream& stream, DeviceSpan<const core::float16> from, DeviceSpan<float> to);
+/// Rounds as an update does: once, to nearest, ties to even. Both have the same size, a multiple of range_multiple.
+void cast(Stream& stream, DeviceSpan<const float> from, const Copy& to);
 
 }  // namespace lockstep::optim::cuda

@@ -9,7 +9,7 @@
 
 namespace lockstep::runtime::kernel {
 
-// The members are of both sides, as the bodies that call them are; only the GPU's side does anything.
+// Members compile for host and GPU, like the bodies that call them, but do something on a GPU only.
 class CudaTeam {
  public:
   template <class T>
@@ -90,14 +90,14 @@ class CudaTeam {
   std::byte* scratch_;
 };
 
-/// Blocks that an SM shall hold at once, by which registers are shared out; 0: as the compiler likes.
+/// The blocks that an SM must be able to hold at once, which limits the registers of a thread; 0: no limit.
 template <class Body>
 constexpr unsigned min_blocks() {
   if constexpr (requires { Body::min_blocks; }) return Body::min_blocks;
   return 0;
 }
 
-/// As many blocks, of 256 threads with 64 registers, as 132 SMs hold at once: those of the next kernel may then join
+/// As many blocks of 256 threads with 64 registers as 132 SMs hold at once. Blocks of the next kernel may then join
 /// them, and wait there.
 inline constexpr unsigned most_joined_blocks = 4 * 132;
 
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(Body::max_threads, min_blocks<Body>()) run_on_
   body(team);
 }
 
-/// Whether a kernel waits for the one ahead of it by itself, as it was compiled for this GPU, and graphs hold that.
+/// Whether a kernel waits by itself for the one ahead of it, because it is compiled for this GPU, and graphs keep that.
 inline bool waits_by_itself(const void* kernel) noexcept {
   constexpr int compute_capability = 90, driver_of_graphs = 12030;
   cudaFuncAttributes attributes{};
@@ -121,8 +121,8 @@ inline bool waits_by_itself(const void* kernel) noexcept {
          attributes.ptxVersion >= compute_capability && driver >= driver_of_graphs;
 }
 
-/// Launches it, if it can wait, while the kernel ahead of it in the stream ends: one of little work takes 5 us between
-/// two marks of the GPU's clock in place of 7.5, and a ResNet-18 at 64x64 trains 3 % faster (H200).
+/// If the kernel can wait, launches it while the one ahead of it in the stream ends: a small one takes 5 us instead of
+/// 7.5 between two marks of the GPU's clock, and a ResNet-18 at 64x64 trains 3 % faster (H200).
 template <class Body>
 cudaError_t launch(const Body& body, const Grid& grid, cudaStream_t stream) {
   static const bool waits = waits_by_itself(reinterpret_cast<const void*>(run_on_device<Body>));

@@ -108,8 +108,8 @@ LOCKSTEP_HOST_DEVICE void store(T* elements, std::size_t index, const Pack<T, n>
 #endif
 }
 
-/// As load() and store(), for data that is not read again soon, so that a cache keeps other data (an optimizer's
-/// state).
+/// As load() and store(), for data that is not read again soon, such as an optimizer's state: caches then keep other
+/// data.
 template <class T, int n = 16 / static_cast<int>(sizeof(T))>
 LOCKSTEP_HOST_DEVICE Pack<T, n> load_once(const T* elements, std::size_t index) noexcept {
 #ifdef __CUDA_ARCH__

@@ -187,14 +187,14 @@ bool is_foreign(int code) noexcept {
   }
   const std::string reason =
       fmt::format("{} has died: signal {} ({})", describe_rank(hint, process), signal, strsignal(signal));
-  // UCX aborts the ranks that talk to a dead one: they stay silent if that one's guard has spoken.
+  // UCX aborts ranks that talk to a dead one: their guards stay silent if the guard of the dead one has spoken.
   const bool is_first = tell_exit(core::to_int(core::ExitCode::system));
   is_first || signal != SIGABRT ? tell(reason) : execute_will(reason);
   _exit(core::to_int(core::ExitCode::system));
 }
 
-/// --nproc sees to its launcher itself. One that has ranks on other nodes, too, has to stay until these have ended,
-/// which they soon do after one has failed.
+/// --nproc takes care of its launcher itself. A launcher that also has ranks on other nodes has to stay until they have
+/// ended, which is soon after one rank has failed.
 void see_off(const LauncherProcess& launcher, const LauncherHint& hint, const std::optional<int>& status) {
   if (has_place_to_tell()) return;
   const auto ended_with = [&status](core::ExitCode code) { return WEXITSTATUS(*status) == core::to_int(code); };

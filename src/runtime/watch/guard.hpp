@@ -13,25 +13,27 @@
 
 namespace lockstep::runtime {
 
-/// To be called before MPI is initialised and before there are threads. The work goes on in a child process, to which
-/// signals that ask for an end are passed on. If another signal kills the child, the guard names rank, host and signal
-/// (not those that MPI aborted because another had died, where --nproc lets guards know) and leaves with
-/// ExitCode::system: to the launcher a rank that failed, so it ends the job, with that exit code. Launchers that see a
-/// process die by a signal may kill all others at once, and then nobody is left to say which it was. A child that stays
-/// stopped for `timeout` and somewhat longer, so that watchdogs of other ranks speak first, is named and killed, with
-/// ExitCode::stalled; `timeout` 0: never. The guard's exit code is that of its child otherwise. A launcher that stays
-/// after its ranks is ended (lingering.hpp). `is_wanted_alone`: without a launcher too, where else nothing happens.
+/// Call this before MPI is initialised and before there are threads. The work continues in a child process, and the
+/// guard passes on signals that ask for an end. If another signal kills the child, the guard names rank, host and
+/// signal. Then it leaves with ExitCode::system, so that the launcher sees a rank that failed, and ends the job with
+/// that code. If the guard died by the signal, launchers might kill all other processes at once, and none would be left
+/// to report. With --nproc, guards do not name ranks that MPI aborted because another one had died. The guard names and
+/// kills a child that stays stopped for `timeout` and somewhat longer, so that watchdogs of other ranks speak first,
+/// with ExitCode::stalled; `timeout` 0: never. Otherwise its exit code is that of its child. It ends a launcher that
+/// stays after its ranks (lingering.hpp). `is_wanted_alone`: also without a launcher; by default a process without one
+/// gets no guard.
 void guard_rank(const LauncherHint& hint, core::Seconds timeout, bool is_wanted_alone = false);
 
-/// Called by the rank once MPI has started or is not needed: until then an exit code other than ours for a failed start
-/// (usage, system, stalled) is MPI's own, which the guard turns into ExitCode::system.
+/// Called by the rank once MPI has started or is not needed. Until then, exit codes other than usage, system and
+/// stalled come from MPI, and the guard turns them into ExitCode::system.
 void tell_of_start() noexcept;
 
 /// For the rank: the process of its guard; 0: it has none.
 [[nodiscard]] pid_t guard_of_rank() noexcept;
 
-/// Called by the rank's main thread. Whether the rank, if its guard dies, is killed with it (at first), or only
-/// continued if it is stopped (`outlives`), because a thread of the rank will notice, report it, and end the rank.
+/// Called by the rank's main thread: what happens to the rank if its guard dies. At first it is killed, too. If it
+/// `outlives` the guard, it is only continued if it is stopped, because one of its threads notices, reports that, and
+/// ends it.
 void outlive_guard(bool outlives) noexcept;
 
 /// Called by the rank at its end: continues a stopped guard, because whoever waits for it would wait forever.

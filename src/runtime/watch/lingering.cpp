@@ -1,6 +1,5 @@
 #include "runtime/watch/lingering.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -62,21 +61,6 @@ void send([[maybe_unused]] const LauncherProcess& launcher, int signal) {
   if (!has_gone(launcher)) kill(launcher.process, signal);
 }
 
-/// Opens the launcher's stdout or stderr.
-core::Descriptor open_place(const LauncherProcess& launcher, int place) {
-  const std::string path = fmt::format("/proc/{}/fd/{}", launcher.process, place);
-  return core::Descriptor{::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
-}
-
-/// Whether it has output that no process reads, so that it must stay.
-bool waits_for_reader(const LauncherProcess& launcher) {
-  return std::ranges::any_of(std::array{STDOUT_FILENO, STDERR_FILENO}, [&launcher](int place) {
-    const core::Descriptor out = open_place(launcher, place);
-    pollfd wanted{.fd = out.get(), .events = POLLOUT, .revents = 0};
-    return out && poll(&wanted, 1, 0) == 0;
-  });
-}
-
 /// Returns after a short time, or earlier if the launcher ends.
 void pause(const LauncherProcess& launcher) {
   pollfd end{.fd = launcher.handle.get(), .events = POLLIN, .revents = 0};
@@ -100,7 +84,7 @@ bool ends_within(const LauncherProcess& launcher, core::Seconds time, const core
 bool stays(const LauncherProcess& launcher, const core::Clock& clock) {
   core::Timer since_alone{clock};
   for (int look = 0; !has_gone(launcher); ++look) {
-    if (look % looks_for_children == 0 && (has_living_child(launcher.process) || waits_for_reader(launcher)))
+    if (look % looks_for_children == 0 && (has_living_child(launcher.process) || has_unread_output(launcher.process)))
       since_alone.restart();
     if (since_alone.elapsed().value > longest_stay.value && look % looks_for_children == 0) return true;
     pause(launcher);
@@ -138,7 +122,8 @@ void await_end_of(const LauncherProcess& launcher, const core::Clock& clock) {
   const std::string text =
       fmt::format("error: the MPI launcher ({}, pid {}) has kept running without ranks for {:.0f} s: it is killed\n",
                   launcher.name, launcher.process, longest_stay.value);
-  if (const core::Descriptor err = open_place(launcher, STDERR_FILENO)) core::write_in_time(err.get(), text);
+  if (const core::Descriptor err = open_output_of(launcher.process, STDERR_FILENO))
+    core::write_in_time(err.get(), text);
   send(launcher, SIGTERM);
   send(launcher, SIGCONT);
   if (!ends_within(launcher, time_after_sigterm, clock)) send(launcher, SIGKILL);

@@ -1,6 +1,7 @@
 #include "runtime/watch/stall.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -30,7 +31,8 @@ Condition judge(const Board& board, const BoardSlot& slot, std::int64_t now_ns, 
 
 bool is_evidence(const Finding& finding) noexcept {
   return finding.condition == Condition::absent || finding.condition == Condition::gone ||
-         finding.condition == Condition::stopped || finding.condition == Condition::silent;
+         finding.condition == Condition::stopped || finding.condition == Condition::silent ||
+         finding.condition == Condition::unread;
 }
 
 std::vector<Finding> select(const std::vector<Finding>& findings, auto predicate) {
@@ -73,6 +75,7 @@ std::string describe_condition(const Finding& finding, bool are_others_waiting) 
     case Condition::gone: return "gone: the process has ended";
     case Condition::stopped: return "stopped by a signal (state T)";
     case Condition::silent: return "no sign of life: frozen, or starved of processor time";
+    case Condition::unread: return "alive, but nobody reads its output";
     case Condition::waiting:
     case Condition::moving:
       return waits_for_nobody(finding) && are_others_waiting ? "alive, and waits for nobody"
@@ -180,6 +183,12 @@ std::vector<Finding> inspect(const Board& board, const std::string& host, std::i
   return findings;
 }
 
+void find_unread_output(std::vector<Finding>& findings) {
+  for (Finding& finding : findings)
+    if (finding.condition == Condition::waiting && has_unread_output(pid_of(finding.process)))
+      finding.condition = Condition::unread;
+}
+
 std::string find_speaker(const std::vector<Finding>& findings) {
   const std::vector<Finding> culprits = find_culprits(findings);
   const auto by_host = [](const Finding& a, const Finding& b) { return a.host < b.host; };
@@ -204,6 +213,12 @@ std::string describe_stall(const std::vector<Finding>& findings, const Witness& 
   if (!waiting.empty())
     text += fmt::format("  waiting for {}: {}\n", culprits.size() == 1 ? "it" : "them", list_waiting(waiting));
   return text;
+}
+
+std::string describe_alone(const Finding& mine, core::Seconds timeout) {
+  return fmt::format("error: stalled: no progress for {:g} s in {}\n  {}on {} (pid {}){}\n", timeout.value,
+                     describe_place(mine), mine.rank >= 0 ? fmt::format("rank {} ", mine.rank) : "", mine.host,
+                     getpid(), has_unread_output(getpid()) ? ": nobody reads its output" : "");
 }
 
 }  // namespace lockstep::runtime

@@ -1,5 +1,5 @@
 // Who is to blame for a stall: reads the board, weighs the evidence, words the report.
-// Invariant: evidence (gone, stopped, silent) comes before inference (furthest behind, or waiting for nobody).
+// Invariant: evidence (gone, stopped, silent, unread) comes before inference (furthest behind, or waiting for nobody).
 // Used by watchdog.cpp.
 #pragma once
 
@@ -21,6 +21,7 @@ enum class Condition {
   gone,     ///< ended without leaving the board in order
   stopped,  ///< by a signal or a debugger
   silent,   ///< exists, but its watchdog thread gives no sign of life
+  unread,   ///< alive, and its stdout or stderr is full, because nobody reads it
   waiting,  ///< alive, and makes no progress
   moving,   ///< alive, and has made progress within the timeout
   left      ///< has left normally
@@ -66,8 +67,8 @@ class Silence {
   std::int64_t longest_ns_ = 0;
 };
 
-/// How often each of so many processes of a node gives a sign of life: more seldom where many would disturb one another
-/// (256 ranks on 2 cores end after 78 s instead of 52 if each wakes every 500 ms).
+/// Returns the time between two signs of life of each of so many processes of a node. It is longer for many processes,
+/// which would disturb one another: 256 ranks on 2 cores that wake every 500 ms end after 78 s instead of 52.
 [[nodiscard]] constexpr std::chrono::milliseconds sign_of_life_interval(int n_local_ranks) noexcept {
   return std::chrono::milliseconds{50} * std::clamp(n_local_ranks / 8, 1, 40);
 }
@@ -78,8 +79,8 @@ class Silence {
 /// "phase evaluation, batch 12", "phase training, step 40, all-reduce bucket 3".
 [[nodiscard]] std::string describe_place(const Finding& finding);
 
-/// Returns a finding for every process of the board, which is that of `host`, and for those that should be there;
-/// `now_ns` is a time of CLOCK_MONOTONIC.
+/// Returns a finding for every process of the board of `host`, and for those that should be on it; `now_ns` is a time
+/// of CLOCK_MONOTONIC.
 [[nodiscard]] std::vector<Finding> inspect(const Board& board, const std::string& host, std::int64_t now_ns,
                                            core::Seconds timeout);
 
@@ -89,7 +90,12 @@ class Silence {
 /// Whether some process is known to be unable to continue.
 [[nodiscard]] bool has_evidence(const std::vector<Finding>& findings) noexcept;
 
+/// `findings` are of this node. Marks as unread those that are waiting and whose output nobody reads.
+void find_unread_output(std::vector<Finding>& findings);
+
 /// The whole report, each line with its newline.
 [[nodiscard]] std::string describe_stall(const std::vector<Finding>& findings, const Witness& witness);
+/// The report of this process, if it has no board, and so knows of no other.
+[[nodiscard]] std::string describe_alone(const Finding& mine, core::Seconds timeout);
 
 }  // namespace lockstep::runtime

@@ -118,7 +118,7 @@ bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
 
 bool has_other_nodes() { return std::ranges::any_of(variables_of_nodes, is_set); }
 
-/// With which ranks end a job; 1 is also that of any program that is no launcher.
+/// Whether ranks end a job with this code. 1 does not count, because any program that is no launcher may end with it.
 bool is_exit_code_of_ours(int code) {
   constexpr std::array codes{core::ExitCode::usage, core::ExitCode::system, core::ExitCode::stalled,
                              core::ExitCode::requeue};
@@ -256,7 +256,8 @@ class Idleness {
       : timeout_{options.timeout},
         clock_{*options.clock},
         is_watched_{timeout_.value > 0 && !may_be_elsewhere()},
-        since_alone_{clock_} {}
+        last_look_{clock_.now()},
+        alone_since_{last_look_} {}
 
   /// When to look again; nullptr: never.
   [[nodiscard]] const std::timespec* pause() const {
@@ -266,15 +267,18 @@ class Idleness {
 
   /// Ends it, and this process, once that has lasted too long.
   void look(pid_t launcher, LauncherOutput& output, const sigset_t& awaited) {
-    // While nobody takes the output of ranks, the launcher has to live on with it.
-    if (!is_watched_ || is_rank_there() || !takes_output()) {
-      since_alone_.restart();
+    const core::Seconds now = clock_.now(), last_look = std::exchange(last_look_, now);
+    // The launcher has to live on while nobody takes the output of ranks, or while this process, which passes it on, is
+    // stopped.
+    const bool was_stopped = now.value - last_look.value > longest_gap_s;
+    if (!is_watched_ || was_stopped || is_rank_there() || !takes_output()) {
+      alone_since_ = now;
       return;
     }
     const bool is_over = told_exit() != 0 || was_rank_started();
     if (is_over && told_exit() == 0 && rank_ == 0) return;  // how its ranks look is not known
     const double most_s = is_over ? longest_end_s : longest_start_s + timeout_.value;
-    if (since_alone_.elapsed().value < most_s) return;
+    if (now.value - alone_since_.value < most_s) return;
     kill(launcher, SIGTERM);
     end_leftovers(clock_);
     static_cast<void>(output.await_end(awaited));
@@ -286,6 +290,7 @@ class Idleness {
 
  private:
   static constexpr double longest_start_s = 15, longest_end_s = 15;
+  static constexpr double longest_gap_s = 10;  ///< between looks, with pauses of up to 5 s
 
   /// Looks for another rank only if the known one has ended: searching takes time from ranks that measure.
   [[nodiscard]] bool is_rank_there() {
@@ -302,7 +307,8 @@ class Idleness {
   const core::Clock& clock_;
   bool is_watched_;
   pid_t rank_ = 0;  ///< one that was there, or its guard; 0: none was seen
-  core::Timer since_alone_;
+  core::Seconds last_look_;
+  core::Seconds alone_since_;
 };
 
 /// As the launcher has.

@@ -117,7 +117,7 @@ struct Watchdog::State {
   void end_if_stalled();
   void speak_if_interrupted();
   void claim_report();
-  [[noreturn]] void report(const std::vector<Finding>& findings);
+  [[noreturn]] void report(std::vector<Finding> findings);
   [[noreturn]] void report_alone();
   [[noreturn]] void report_above();
   [[noreturn]] void report_lost_guard();
@@ -248,8 +248,9 @@ void Watchdog::State::claim_report() {
   leave_after_report();
 }
 
-void Watchdog::State::report(const std::vector<Finding>& findings) {
+void Watchdog::State::report(std::vector<Finding> findings) {
   claim_report();
+  find_unread_output(findings);
   const std::vector<Finding> all = has_other_nodes() ? hear_other_nodes(findings) : findings;
   // The process that speaks for all nodes ends the job, unless it is already gone.
   if (has_other_nodes() && find_speaker(all) != host_name()) clock.sleep(time_for_other_nodes);
@@ -276,10 +277,7 @@ void Watchdog::State::leave_after_report() {
 }
 
 void Watchdog::State::report_alone() {
-  const Finding mine = read_slot(*slot, Condition::waiting, host_name(), 0);
-  leave_with(fmt::format("error: stalled: no progress for {:g} s in {}\n  {}on {} (pid {})\n", limit().value,
-                         describe_place(mine), mine.rank >= 0 ? fmt::format("rank {} ", mine.rank) : "", mine.host,
-                         getpid()));
+  leave_with(describe_alone(read_slot(*slot, Condition::waiting, host_name(), 0), limit()));
 }
 
 /// Reports even while the rank is busy, as in a save: no other process would report its end, or end the job.
@@ -289,8 +287,8 @@ void Watchdog::State::report_above() {
                          above.describe_stopped(slot->rank.load())));
 }
 
-/// To the launcher a rank was killed: it ends the job, so a signal may come with the loss. One that came before shows
-/// that the launcher was ending the job already, and killed the guard first.
+/// The launcher sees a rank that was killed and ends the job, so a signal may come together with the loss of the guard.
+/// A signal that came before the loss shows that the launcher was already ending the job, and killed the guard first.
 void Watchdog::State::report_lost_guard() {
   claim_report();
   exit_code = core::ExitCode::system;

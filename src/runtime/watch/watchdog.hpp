@@ -37,14 +37,14 @@ enum class Activity : std::uint32_t {
 
 [[nodiscard]] std::string_view name(Activity phase) noexcept;
 
-/// Processes of a node share a board (a file in /dev/shm named after the job): slot i holds process i's phase, progress
-/// and a sign of life written by its watchdog thread. Progress is a call of beat() or enter() by the main thread:
-/// processor time is none, as ranks that wait spend it, too. A process without progress for `timeout` reads the board,
-/// and if no other has any, the first to claim the report names the processes that are furthest behind, or wait for
-/// nobody where others do (rank, host, pid, phase, step or batch, and whether they are stopped, gone or merely
-/// waiting). So it does once another process has given no sign
-/// of life for `timeout`, whoever moves. All of them then leave with ExitCode::stalled (4). A process whose guard was
-/// killed reports that, and leaves with ExitCode::system (3).
+/// Processes of a node share a board (a file in /dev/shm named after the job): slot i holds process i's phase, its
+/// progress, and a sign of life that its watchdog thread writes. Progress is a call of beat() or enter() by the main
+/// thread. Processor time is no progress, because ranks that wait spend it, too. A process without progress for
+/// `timeout` reads the board. If no other process has progress, or if one has given no sign of life for `timeout`,
+/// there is a stall. The first process to claim the report names those that are furthest behind, or wait for nobody
+/// while others wait: rank, host, pid, phase, step or batch, and whether they are stopped, gone or only waiting. All
+/// processes then leave with ExitCode::stalled (4). A process whose guard was killed reports that, and leaves with
+/// ExitCode::system (3).
 class Watchdog {
  public:
   /// Starts the thread. `timeout` 0 switches the watchdog off. `drill` is told each phase and unit as it begins; null

@@ -140,7 +140,8 @@ std::vector<TensorSpec> wrapped(const std::string& prefix, std::vector<TensorSpe
 
 TEST(Weights, WhatAWrapperPutBeforeAllNamesIsLeftOut) {
   const TemporaryFolder folder;
-  for (const std::string prefix : {"module.", "_orig_mod.", "model.", "module._orig_mod.", "_orig_mod.module.model."}) {
+  for (const std::string prefix : {"module.", "_orig_mod.", "model.", "module._orig_mod.", "_orig_mod.module.model.",
+                                   "_fsdp_wrapped_module.", "net.", "module.encoder.backbone."}) {
     save(folder / "w.h5", wrapped(prefix));
     testing::internal::CaptureStderr();
     const auto values = load(folder / "w.h5");
@@ -165,7 +166,12 @@ TEST(Weights, AWrapperIsNamedWhereTheRestDoesNotFit) {
                {"does not fit model mine, with or without 'module.', which DistributedDataParallel puts before all "
                 "names; without: 1 missing (user_factors.weight)",
                 "--init-from"});
-  tensors.push_back(specs.back());
+  tensors = wrapped("net.");
+  tensors.pop_back();
+  save(folder / "w.h5", tensors);
+  expect_error([&] { load(folder / "w.h5"); }, ExitCode::usage, {"4 missing (", "3 unexpected (net."});
+  tensors = wrapped("module.");
+  tensors.back() = specs.back();
   save(folder / "w.h5", tensors);
   expect_error([&] { load(folder / "w.h5"); }, ExitCode::usage, {"3 missing (", "3 unexpected (module."});
 }

@@ -26,6 +26,20 @@ TEST(Call, PartsLieInRankOrderOrInThatOfAFixedOrder) {
   EXPECT_EQ(order_of_parts(8, true), (std::vector{0, 4, 2, 6, 1, 5, 3, 7}));
 }
 
+// The expected order comes from a walk over all places.
+TEST(Call, PartsOfAFixedOrderLieInThatOfTheirPlaces) {
+  for (int n_ranks = 1; n_ranks <= 300; ++n_ranks) {
+    const PowerOfTwoFold fold{n_ranks, 0};
+    std::vector<int> expected;
+    for (int place = 0; place < fold.n_active; ++place) {
+      const int active = fold.mirrored(place);
+      if (active < fold.extra) expected.push_back(fold.rank_of(active) - 1);
+      expected.push_back(fold.rank_of(active));
+    }
+    EXPECT_EQ(order_of_parts(n_ranks, true), expected) << n_ranks << " ranks";
+  }
+}
+
 TEST(Call, PartsCoverTheVectorOnceAndRankZerosIsTheLongest) {
   for (const bool is_order_fixed : {false, true})
     for (int n_ranks = 1; n_ranks <= 17; ++n_ranks)

@@ -139,5 +139,53 @@ TEST(Flags, ARequiredFlagIsAskedFor) {
   EXPECT_NO_THROW(flags.require("--out", "FOLDER"));
 }
 
+TEST(Flags, TheHelpHasEachFlagWithItsDefault) {
+  Flags flags{""};
+  std::uint64_t number = 7;
+  std::string text, other;
+  bool toggle = false;
+  Bytes bytes{1 << 20};
+  Seconds seconds{300};
+  Order order = Order::torch;
+  flags.heading("What to do");
+  flags.number("-n,--number,--count N", number, std::uint64_t{1}, std::uint64_t{100}, "how many");
+  flags.text("--text FILE", text, {"where to", "required"});
+  flags.text("--unlisted", other);
+  flags.toggle("--toggle", toggle, "do it");
+  flags.bytes("--bytes S", bytes, "size");
+  flags.seconds("--seconds T", seconds, "time");
+  flags.note("Between\n");
+  flags.choice("--order-of-samples O", "order", order, all_orders, "keyed, torch, blocked, sequential");
+  flags.mention("--elsewhere", {"another parser takes it", "none"});
+  flags.mention("--hidden", "not for this kind");
+  flags.hide("--hidden");
+  EXPECT_EQ(flags.help(),
+            "What to do                                                                            (default)\n"
+            "  -n, --number N         how many                                                     (7)\n"
+            "      --text FILE        where to                                                     (required)\n"
+            "      --toggle           do it\n"
+            "      --bytes S          size                                                         (1 MiB)\n"
+            "      --seconds T        time                                                         (300s)\n"
+            "Between\n"
+            "      --order-of-samples O keyed, torch, blocked, sequential                          (torch)\n"
+            "      --elsewhere        another parser takes it                                      (none)\n");
+  flags.parse({"--text", "a", "--unlisted", "b", "--count", "3", "--order-of-samples", "keyed"});
+  EXPECT_EQ(text + other, "ab");
+  EXPECT_EQ(number, 3U);
+  EXPECT_EQ(order, Order::keyed);
+}
+
+TEST(Flags, TheHelpBreaksLongLines) {
+  Flags flags{""};
+  flags.mention("--flag", {"word word word word word word word word word word word word word word word word word word "
+                           "word word word word",
+                           "something"});
+  EXPECT_EQ(
+      flags.help(28),
+      "      --flag                word word word word word word word word word word word word word word word word "
+      "word "
+      "word\n                            word word word word                                       (something)\n");
+}
+
 }  // namespace
 }  // namespace lockstep::core

@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "nn/cuda/kernels/batch_norm_backward.hpp"
-#include "nn/cuda/kernels/batch_norm_normalize.hpp"
-#include "nn/cuda/kernels/batch_norm_statistics.hpp"
+#include "nn/ops/batch_norm/backward.hpp"
+#include "nn/ops/batch_norm/normalize.hpp"
+#include "nn/ops/batch_norm/statistics.hpp"
 #include "unit/kernels/nn_cuda.hpp"
 
 namespace lockstep::nn::cuda {

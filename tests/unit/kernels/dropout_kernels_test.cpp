@@ -1,8 +1,8 @@
 // Dropout's kernel has the masks of the host's loops, which this file includes for that.
 #include <gtest/gtest.h>
 
-#include "nn/cuda/kernels/dropout.hpp"
 #include "nn/host/loops.cpp"
+#include "nn/ops/dropout/kernels.hpp"
 #include "unit/kernels/nn_cuda.hpp"
 
 namespace lockstep::nn::cuda {

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "nn/cuda/kernels/column_sums.hpp"
-#include "nn/cuda/kernels/columns.hpp"
 #include "nn/cuda/kernels/elementwise.hpp"
+#include "nn/ops/concat/kernels.hpp"
 #include "unit/kernels/nn_cuda.hpp"
 
 namespace lockstep::nn::cuda {
@@ -57,25 +57,6 @@ TYPED_TEST(ElementKernels, ReluSumsAndBias) {
   this->y[5] = round_to<T>(std::nanf(""));
   Runner{}(Rectify<T>{n, this->y.data(), this->out.data()});
   EXPECT_TRUE(std::isnan(number(this->out[5])));
-}
-
-TEST(CastKernels, RoundOnceAndComeBack) {
-  const auto x = random_values<float>(800, 1);
-  const auto expect = [&]<class T>(T) {
-    Vector<T> rounded(800);
-    Vector<float> back(800);
-    expect_same_in_all_orders([&](Runner run) {
-      run(Cast<float, T>{800, x.data(), rounded.data()});
-      run(Cast<T, float>{800, rounded.data(), back.data()});
-      return bytes_of(rounded, back);
-    });
-    for (std::size_t i = 0; i < 800; ++i) {
-      EXPECT_EQ(rounded[i].bits, T{x[i]}.bits);
-      EXPECT_EQ(back[i], static_cast<float>(T{x[i]}));
-    }
-  };
-  expect(bfloat16{});
-  expect(float16{});
 }
 
 TYPED_TEST(ElementKernels, SumsOverRows) {

@@ -103,15 +103,14 @@ TEST(Cut, DependsOnTheSegmentsAlone) {
   EXPECT_ANY_THROW(static_cast<void>(cut(std::vector<Segment>{{{most_elements, 16}, true}})));
 }
 
-template <class From, class To>
+template <class To>
 void expect_cast(const std::vector<float>& values) {
   const test::TestDevice device;
   runtime::Stream stream;
-  const std::vector<From> from = rounded<From>(values);
-  const OnDevice<From> source{stream, from};
-  const OnDevice<To> target{from.size()};
-  cast(stream, DeviceSpan<const From>{source.span()}, target.span());
-  EXPECT_TRUE(same_bits(target.read(stream), rounded<To>(widened(from))));
+  const OnDevice<float> source{stream, values};
+  const OnDevice<To> target{values.size()};
+  cast(stream, source.span(), target.span());
+  EXPECT_TRUE(same_bits(target.read(stream), rounded<To>(values)));
   EXPECT_TRUE(device.complaints().empty());
 }
 
@@ -122,10 +121,8 @@ TEST(Cast, RoundsOnceToEven) {
                             std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), 0.1F,
                             1.0004883F, 1.0014648F, -65504.0F, 2.0F})
     values.push_back(value);
-  expect_cast<float, core::bfloat16>(values);
-  expect_cast<float, core::float16>(values);
-  expect_cast<core::bfloat16, float>(values);
-  expect_cast<core::float16, float>(values);
+  expect_cast<core::bfloat16>(values);
+  expect_cast<core::float16>(values);
 }
 
 TEST(Cast, RefusesArenasOfOtherSizes) {

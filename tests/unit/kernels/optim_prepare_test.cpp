@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/flags.hpp"
 #include "optim/cuda/device_rule.hpp"
 #include "optim/optimizer_spec.hpp"
 #include "optim_arrays.hpp"
@@ -179,7 +180,7 @@ TEST(Prepare, MakesTheNumbersOfTheHost) {
   static_cast<void>(for_each_rule(Rules{}, []<class R>(R) {
     OptimizerSpec spec{
         .weight_decay = 0.01, .momentum = 0.9, .dampening = 0.1, .beta1 = 0.8, .rho = 0.95, .eps = 1e-7, .trust = 0.02};
-    spec.kind = *find_optimizer_kind(R::description.word);
+    spec.kind = core::find_named(all_optimizer_kinds, R::description.word, "rule", "");
     Device<R> device{spec, {}, 0};
     for (const std::uint64_t step : {1U, 2U}) {
       device.prepare({.learning_rate = 0.03}, {});

@@ -3,7 +3,8 @@
 
 #include <cmath>
 
-#include "nn/cuda/kernels/pool.hpp"
+#include "nn/ops/global_avg_pool/kernels.hpp"
+#include "nn/ops/max_pool/kernels.hpp"
 #include "unit/kernels/nn_cuda.hpp"
 
 namespace lockstep::nn::cuda {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "nn/models.hpp"
+#include "nn/graph/models.hpp"
 
 namespace lockstep::nn {
 namespace {

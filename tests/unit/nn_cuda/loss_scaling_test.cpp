@@ -37,16 +37,19 @@ class Descent {
     const runtime::DeviceSpan<const float> gradients = on.gradients();
     oc::squared_norms(stream, gradients, pieces_.span(), partials_.span());
     oc::add_up(stream, partials_.span(), ranges_.span(), squares_.span());
-    oc::enqueue_step(
-        stream,
-        {.step = numbers_.span(),
-         .state = state_.span(),
-         .ranges = ranges_.span(),
-         .squares = squares_.span(),
-         .spec = optim::default_spec(optim::OptimizerKind::sgd),
-         .scaling = {.is_dynamic = true}},
-        {.gradient = gradients, .parameters = on.parameters(), .pieces = pieces_.span(), .done = state_.span()},
-        of_ranges_.raw(), {}, {});
+    oc::enqueue_step(stream,
+                     {.step = numbers_.span(),
+                      .state = state_.span(),
+                      .ranges = ranges_.span(),
+                      .squares = squares_.span(),
+                      .spec = optim::default_spec(optim::OptimizerKind::sgd),
+                      .scaling = {.is_dynamic = true}},
+                     {.gradient = gradients,
+                      .parameters = on.parameters(),
+                      .copy = on.weights(),
+                      .pieces = pieces_.span(),
+                      .done = state_.span()},
+                     of_ranges_.raw(), {}, {});
   }
 
  private:

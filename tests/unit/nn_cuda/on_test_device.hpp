@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "nn/cuda/cuda_executor.hpp"
+#include "optim/cuda/arena.hpp"
 #include "support/error_table.hpp"
 #include "support/test_convolutions.hpp"
 #include "support/test_device.hpp"
@@ -42,6 +43,7 @@ class OnTestDevice final : public Hooks {
         reference_{given.network},
         parameters_{core::Bytes{executor_->arena_elements() * sizeof(float)}, Memory::device},
         gradients_{core::Bytes{executor_->arena_elements() * sizeof(float)}, Memory::device},
+        weights_{core::Bytes{executor_->weights_bytes()}, Memory::device},
         on_host_{core::Bytes{executor_->arena_elements() * sizeof(float)}, Memory::pinned} {
     for (std::size_t i = 0; i < tested_.network.parameters().size(); ++i) {
       const std::vector<float> values = to_precision(parameter_values(tested_.network, i), precision);
@@ -51,10 +53,11 @@ class OnTestDevice final : public Hooks {
     }
     stream_.fill(loss_scale_.on_device<std::byte>(), std::byte{0x42});
     stream_.copy(parameters_.on_device<std::byte>(), on_host_.bytes());
+    optim::cuda::cast(stream_, parameters(), weights());
     stream_.fill(gradients_.on_device<std::byte>(), std::byte{0x40});
     stream_.wait();
     if (precision == Precision::f16) executor_->scale_loss(loss_scale_.on_device<float>());
-    executor_->bind(parameters_.on_device<float>(), gradients_.on_device<float>());
+    executor_->bind(parameters(), gradients(), weights_.on_device<std::byte>());
     x_ = to_precision(tested_.batch.x, precision);
     targets_.assign(tested_.batch.targets.begin(), tested_.batch.targets.end());
     tested_.batch.x.assign(x_.begin(), x_.end());
@@ -139,6 +142,11 @@ class OnTestDevice final : public Hooks {
   runtime::Stream& stream() { return stream_; }
   [[nodiscard]] runtime::DeviceSpan<float> parameters() const { return parameters_.on_device<float>(); }
   [[nodiscard]] runtime::DeviceSpan<float> gradients() const { return gradients_.on_device<float>(); }
+  [[nodiscard]] optim::cuda::Copy weights() const {
+    if (options_.precision == Precision::bf16) return weights_.on_device<core::bfloat16>();
+    if (options_.precision == Precision::f16) return weights_.on_device<core::float16>();
+    return {};
+  }
 
   /// Samples as pixels, for a network that takes them.
   std::vector<std::uint8_t> pixels{};
@@ -190,7 +198,7 @@ class OnTestDevice final : public Hooks {
   ExecutorOptions options_;
   std::unique_ptr<Executor> executor_;
   Reference reference_;
-  Buffer parameters_, gradients_, on_host_;
+  Buffer parameters_, gradients_, weights_, on_host_;
   runtime::Stream stream_{};
   std::vector<float> x_{}, targets_{};
   std::vector<std::uint64_t> ids_{};

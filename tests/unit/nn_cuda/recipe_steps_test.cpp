@@ -6,6 +6,7 @@
 #include <iterator>
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "support/plain_convolutions.hpp"
 #include "support/recipe_models.hpp"
@@ -34,8 +35,9 @@ class Steps {
             convolutions_)},
         parameters_{arena_bytes(), Memory::device},
         gradients_{arena_bytes(), Memory::device},
+        weights_{core::Bytes{executor_->weights_bytes()}, Memory::device},
         batch_{.n = of.batch} {
-    executor_->bind(parameters_.on_device<float>(), gradients_.on_device<float>());
+    executor_->bind(parameters_.on_device<float>(), gradients_.on_device<float>(), weights_.on_device<std::byte>());
     const Node& first = network_.nodes().front();
     const bool has_ids = std::holds_alternative<Ids>(first.layer);
     x_.resize(of.batch * n_elements(first.output) *
@@ -64,15 +66,47 @@ class Steps {
     if (std::exchange(has_trained_, true)) static_cast<void>(executor_->ended_sums());
   }
   void evaluate() { executor_->enqueue(batch_, Pass::evaluation, {}, hooks_, stream_); }
-  [[nodiscard]] std::size_t n_bytes() const { return executor_->n_bytes() + 2 * arena_bytes().value; }
+  /// A step of two parts without its update.
+  void accumulate() {
+    for (const Pass backward : {Pass::backward, Pass::backward_adding}) {
+      executor_->enqueue(batch_, Pass::forward, {}, hooks_, stream_);
+      executor_->enqueue({}, backward, {}, hooks_, stream_);
+    }
+  }
+  [[nodiscard]] std::size_t n_bytes() const {
+    return executor_->n_bytes() + 2 * arena_bytes().value + executor_->weights_bytes();
+  }
+
+  /// The operands of products, which layers read in 16 bits, in elements of the arenas.
+  [[nodiscard]] std::vector<core::Slice> operands() const {
+    std::vector<core::Slice> slices;
+    for (const ArenaSlot& slot : executor_->slots())
+      if (std::ranges::any_of(network_.nodes(), [&](const Node& node) {
+            const bool is_product =
+                std::holds_alternative<Linear>(node.layer) || std::holds_alternative<Conv>(node.layer);
+            return is_product && node.parameters[0] == slot.parameter;
+          }))
+        slices.push_back(slot.slice);
+    return slices;
+  }
+  /// How a recorder's lines call the memory of parameters, and of weights.
+  [[nodiscard]] std::string parameters_in(test::Recorder& recorder) { return name_in(recorder, parameters_); }
+  [[nodiscard]] std::string weights_in(test::Recorder& recorder) { return name_in(recorder, weights_); }
 
  private:
+  std::string name_in(test::Recorder& recorder, const Buffer& of) {
+    static_cast<void>(recorder.take_lines());
+    stream_.fill(of.on_device<std::byte>(), std::byte{0});
+    const std::string line = recorder.take_lines().at(0);  // "0 fill 0 >7[0:64]"
+    const std::size_t begin = line.find('>') + 1;
+    return line.substr(begin, line.find('[') - begin);
+  }
   [[nodiscard]] core::Bytes arena_bytes() const { return core::Bytes{executor_->arena_elements() * sizeof(float)}; }
 
   test::PlainConvolutions convolutions_{};
   Network network_;
   std::unique_ptr<Executor> executor_;
-  Buffer parameters_, gradients_;
+  Buffer parameters_, gradients_, weights_;
   runtime::Stream stream_{};
   Quiet hooks_{};
   bool has_trained_ = false;
@@ -111,6 +145,43 @@ TEST_P(RecipeSteps, AreKnownBeforehand) {
     EXPECT_EQ(recorder.n_bytes(), steps.n_bytes());
     most = std::max(most, steps.n_bytes());
     EXPECT_EQ(recorder.peak_bytes(), most);
+  }
+  for (const std::string& complaint : recorder.complaints()) ADD_FAILURE() << complaint;
+}
+
+/// The bytes within `slices` of some memory that operations read ('<') or write ('>'). Elements have `n_bytes` each.
+std::size_t bytes_touched(const std::vector<std::string>& lines, char access, const std::string& memory,
+                          const std::vector<core::Slice>& slices, std::size_t n_bytes) {
+  const std::string place = std::string{' ', access} + memory + '[';
+  std::size_t n = 0;
+  for (const std::string& line : lines)
+    for (std::size_t at = line.find(place); at != std::string::npos; at = line.find(place, at + 1)) {
+      std::size_t begin = 0, end = 0;
+      char colon = 0;
+      std::istringstream{line.substr(at + place.size())} >> begin >> colon >> end;
+      for (const core::Slice& slice : slices)
+        n += core::intersection({begin, end - begin}, {slice.offset * n_bytes, slice.count * n_bytes}).count;
+    }
+  return n;
+}
+
+// The owner of the parameters rounds them: parts of a step and evaluations only read the result.
+TEST_P(RecipeSteps, RoundNoWeights) {
+  test::Recorder recorder{runtime::kernel::ThreadOrder::ascending, test::Bodies::skip};
+  const test::UseRecorder use{recorder};
+  for (const Precision precision : {Precision::bf16, Precision::f16}) {
+    Steps steps{GetParam(), precision};
+    const std::vector<core::Slice> operands = steps.operands();
+    const std::string parameters = steps.parameters_in(recorder), weights = steps.weights_in(recorder);
+    std::size_t n_operands = 0;
+    for (const core::Slice& slice : operands) n_operands += slice.count;
+    for (void (Steps::*const pass)() : {&Steps::accumulate, &Steps::evaluate}) {
+      (steps.*pass)();
+      const std::vector<std::string> lines = recorder.take_lines();
+      EXPECT_EQ(bytes_touched(lines, '<', parameters, operands, sizeof(float)), 0U);
+      EXPECT_EQ(bytes_touched(lines, '>', weights, operands, 2), 0U);
+      EXPECT_GE(bytes_touched(lines, '<', weights, operands, 2), 2 * n_operands);
+    }
   }
   for (const std::string& complaint : recorder.complaints()) ADD_FAILURE() << complaint;
 }

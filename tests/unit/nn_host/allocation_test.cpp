@@ -7,7 +7,7 @@
 #include <cstring>
 #include <new>
 
-#include "nn/models.hpp"
+#include "nn/graph/models.hpp"
 #include "unit/nn_host/harness.hpp"
 
 namespace {

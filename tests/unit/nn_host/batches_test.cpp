@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
-#include "nn/models.hpp"
+#include "nn/graph/models.hpp"
 #include "unit/nn_host/harness.hpp"
 
 namespace lockstep::nn::host {

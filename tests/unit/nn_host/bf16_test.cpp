@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "nn/models.hpp"
+#include "nn/graph/models.hpp"
 #include "unit/nn_host/harness.hpp"
 
 namespace lockstep::nn::host {

@@ -70,7 +70,7 @@ Harness::Harness(const Case& given, ExecutorOptions given_options)
     executor.pack(static_cast<int>(i), rows(i), rounded, slot(parameters.elements(), i));
     reference.parameter(i).assign(rounded.begin(), rounded.end());
   }
-  executor.bind(runtime::on_device(parameters.elements()), runtime::on_device(gradients.elements()));
+  executor.bind(runtime::on_device(parameters.elements()), runtime::on_device(gradients.elements()), {});
   tested.batch.x.assign(samples.numbers.begin(), samples.numbers.end());
   tested.batch.targets.assign(samples.targets.begin(), samples.targets.end());
   tested.options.keeps = [this](int node, std::uint64_t sample, std::uint64_t element) {

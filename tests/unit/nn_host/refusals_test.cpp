@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/error.hpp"
-#include "nn/models.hpp"
+#include "nn/graph/models.hpp"
 #include "unit/nn_host/harness.hpp"
 
 namespace lockstep::nn::host {
@@ -66,7 +66,7 @@ TEST(HostRefusals, OfBatchesThatDoNotFit) {
   EXPECT_THROW(unbound.enqueue(harness.samples.batch(), Pass::forward, {}, harness, harness.stream), core::Error);
   const auto bind = [&] {
     harness.executor.bind(runtime::on_device(harness.parameters.elements()),
-                          runtime::on_device(harness.gradients.elements()));
+                          runtime::on_device(harness.gradients.elements()), {});
   };
   EXPECT_THROW(bind(), core::Error) << "arenas stay where they are";
   data::Batch batch = harness.samples.batch();

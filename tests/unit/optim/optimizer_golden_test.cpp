@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/flags.hpp"
 #include "golden.hpp"
 #include "optim/clip.hpp"
 #include "optim/optimizer.hpp"
@@ -12,7 +13,7 @@ namespace lockstep::optim {
 namespace {
 
 OptimizerSpec spec_of(const GoldenCase& golden) {
-  OptimizerSpec spec = default_spec(find_optimizer_kind(golden.settings.at("kind")).value());
+  OptimizerSpec spec = default_spec(core::find_named(all_optimizer_kinds, golden.settings.at("kind"), "rule", ""));
   spec.weight_decay = golden.number("weight_decay", spec.weight_decay);
   spec.momentum = golden.number("momentum", spec.momentum);
   spec.dampening = golden.number("dampening", spec.dampening);

@@ -15,11 +15,6 @@ namespace {
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-TEST(OptimizerSpec, NamesAreFoundAgain) {
-  for (const OptimizerKind kind : all_optimizer_kinds) EXPECT_EQ(find_optimizer_kind(name(kind)), kind);
-  EXPECT_EQ(find_optimizer_kind("adamW"), std::nullopt);
-}
-
 TEST(OptimizerSpec, DefaultsAreValid) {
   for (const OptimizerKind kind : all_optimizer_kinds) {
     EXPECT_EQ(default_spec(kind).kind, kind);

@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "unit/runtime/full_output.hpp"
+
 namespace lockstep::runtime {
 namespace {
 
@@ -39,6 +41,14 @@ TEST(Process, SeesTheEnvironmentAtStartOnly) {
   EXPECT_FALSE(was_started_with(getpid(), "LOCKSTEP_SET_LATER"));
   EXPECT_FALSE(was_started_with(getpid(), "PAT"));
   EXPECT_TRUE(was_started_with(getpid(), "PATH"));
+}
+
+TEST(Process, SeesThatNobodyReadsItsOutput) {
+  const WithFullOutput process;
+  EXPECT_TRUE(has_unread_output(process.pid()));
+  process.read_some();
+  EXPECT_FALSE(has_unread_output(process.pid()));
+  EXPECT_FALSE(has_unread_output(0)) << "of no process";
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "runtime/watch/testimony.hpp"
 #include "support/text.hpp"
 #include "unit/io/temporary_folder.hpp"
+#include "unit/runtime/full_output.hpp"
 
 namespace lockstep::runtime {
 namespace {
@@ -75,6 +76,28 @@ TEST(StallReport, WhoWaitsForNobodyIsToBlameAmongThoseEquallyFar) {
   EXPECT_TRUE(has(describe_stall(findings, witness), "rank 1 on node7 (pid 4701): alive, and waits for nobody"));
   findings[1].wait = Wait::agreement;
   EXPECT_TRUE(has(describe_stall(findings, witness), "they wait for one another"));
+}
+
+TEST(StallReport, WhoseOutputNobodyReadsIsToBlameThoughAllAreEquallyFar) {
+  const std::vector<Finding> findings{finding(0, Condition::unread), finding(1, Condition::waiting)};
+  const std::string told =
+      "  rank 0 on node7 (pid 4700): alive, but nobody reads its output, last seen in phase timing\n";
+  EXPECT_TRUE(has(describe_stall(findings, witness), told + "  waiting for it: rank 1\n"));
+}
+
+TEST(StallReport, OutputIsLookedAtOnlyWhereAProcessWaits) {
+  const WithFullOutput process;
+  const auto find = [&](Condition before) {
+    std::vector<Finding> one{finding(0, before)};
+    one[0].process = make_process_key(process.pid(), 1);
+    find_unread_output(one);
+    return one[0].condition;
+  };
+  EXPECT_EQ(find(Condition::waiting), Condition::unread);
+  EXPECT_EQ(find(Condition::stopped), Condition::stopped);
+  EXPECT_EQ(find(Condition::moving), Condition::moving);
+  process.read_some();
+  EXPECT_EQ(find(Condition::waiting), Condition::waiting);
 }
 
 TEST(StallReport, BlamesNobodyWithoutReason) {

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <new>
@@ -17,6 +18,7 @@
 #include "support/set_clock.hpp"
 #include "support/text.hpp"
 #include "unit/io/temporary_folder.hpp"
+#include "unit/runtime/made_up_launcher.hpp"
 
 namespace lockstep::runtime {
 namespace {
@@ -56,8 +58,17 @@ class Supervisor {
   }
   /// Returns when it has looked at the present time, and has done what is due.
   void pass(double seconds) {
+    constexpr double longest_step = 5;  // as between its own looks: a longer one means that it was stopped
+    for (; seconds > 0; seconds -= longest_step) {
+      clock_->advance({std::min(seconds, longest_step)});
+      look();
+    }
+  }
+  /// That time passes while it is stopped.
+  void pass_stopped(double seconds) {
+    stop(process_);
     clock_->advance({seconds});
-    look();
+    send(SIGCONT);
   }
   void send(int signal) {
     kill(process_, signal);
@@ -91,7 +102,7 @@ class Supervisor {
 
   // The signal for the end of a child that does not exist wakes it.
   void look() {
-    for (const long seen = clock_->n_looks(); clock_->n_looks() < seen + 3 && !has_ended(); pause())
+    for (const long seen = clock_->n_looks(); clock_->n_looks() < seen + 6 && !has_ended(); pause())
       kill(process_, SIGCHLD);
   }
 
@@ -115,7 +126,7 @@ TEST(Supervise, ALauncherThatStartsNoRankIsEnded) {
 
 TEST(Supervise, WithoutATimeoutItIsWatchedOnceItsEndIsAskedFor) {
   Supervisor supervisor{"trap '' USR1; trap 'exit 1' TERM", {0}};
-  supervisor.pass(1000);
+  supervisor.pass(100);
   supervisor.send(SIGTERM);
   supervisor.pass(14.9);
   EXPECT_FALSE(supervisor.has_ended());
@@ -123,16 +134,41 @@ TEST(Supervise, WithoutATimeoutItIsWatchedOnceItsEndIsAskedFor) {
   EXPECT_EQ(supervisor.await_end(), 128 + SIGTERM);
 }
 
+/// A rank has started, and has told that it ends with 3.
+constexpr const char* tells_an_end =
+    "put() { printf \"$2\" | dd of=\"$LOCKSTEP_SIGNAL_URI\" bs=1 seek=\"$1\" conv=notrunc 2>/dev/null; }\n"
+    "put 4 s; put 8 '\\003\\000\\000\\000'";
+
 TEST(Supervise, ALauncherThatLivesOnAfterItsRanksIsEndedAsTheyHave) {
-  Supervisor supervisor{
-      "put() { printf \"$2\" | dd of=\"$LOCKSTEP_SIGNAL_URI\" bs=1 seek=\"$1\" conv=notrunc 2>/dev/null; }\n"
-      "put 4 s; put 8 '\\003\\000\\000\\000'"};
+  Supervisor supervisor{tells_an_end};
   supervisor.pass(14.9);
   EXPECT_FALSE(supervisor.has_ended());
   supervisor.pass(0.2);
   EXPECT_EQ(supervisor.await_end(), 3);
   EXPECT_TRUE(
       has(supervisor.messages(), "error: the MPI launcher has kept running without ranks for 15 s: it is killed"));
+}
+
+// Its launcher may have to wait for it, to get rid of the output of ranks that have ended.
+TEST(Supervise, TimeInWhichItIsStoppedItselfDoesNotCount) {
+  Supervisor supervisor{tells_an_end};
+  supervisor.pass(14);
+  supervisor.pass_stopped(100);
+  supervisor.pass(14.9);
+  EXPECT_FALSE(supervisor.has_ended());
+  supervisor.pass(0.2);
+  EXPECT_EQ(supervisor.await_end(), 3);
+}
+
+TEST(Supervise, WhileItIsStoppedItsLauncherGoesOnAndNoOutputIsLost) {
+  Supervisor supervisor{
+      "trap 'exit 1' USR1\n"
+      "kill -STOP $PPID; until grep -q ') T ' /proc/$PPID/stat; do sleep 0.01; done\n"
+      "i=0; while [ $i -lt 1000 ]; do echo \"a line of a rank\"; i=$((i + 1)); done; kill -CONT $PPID"};
+  supervisor.send(SIGTERM);
+  EXPECT_EQ(supervisor.await_end(), 128 + SIGTERM);
+  const std::string messages = supervisor.messages();
+  EXPECT_EQ(std::ranges::count(messages, '\n'), 1000) << messages;
 }
 
 TEST(Supervise, ASignalEndsALauncherThatIgnoresItStepByStep) {

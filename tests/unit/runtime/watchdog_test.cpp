@@ -12,6 +12,7 @@
 #include "runtime/interrupt.hpp"
 #include "runtime/watch/testimony.hpp"
 #include "unit/io/temporary_folder.hpp"
+#include "unit/runtime/full_output.hpp"
 #include "unit/runtime/made_up_launcher.hpp"
 #include "unit/runtime/watched_node.hpp"
 
@@ -273,6 +274,21 @@ TEST(Watchdog, SpeaksForItselfWithoutABoard) {
   EXPECT_EQ(count_of(messages, "rank 0 on "), 1) << messages;
   EXPECT_EQ(count_of(messages, "in phase timing"), 1) << messages;
   EXPECT_EQ(messages_of(0, [] { pass_alone(Activity::work, 50); }), "") << "there nobody beats";
+}
+
+TEST(Watchdog, TellsThatNobodyReadsItsOutput) {
+  const std::string alone = report_of([] {
+    fill_stdout();
+    pass_alone(Activity::training, 1000);
+  });
+  EXPECT_EQ(count_of(alone, "): nobody reads its output\n"), 1) << alone;
+  const std::string among_others = report_of([] {
+    fill_stdout();
+    Node node{0};
+    node.pass_until_the_end();
+  });
+  EXPECT_EQ(count_of(among_others, "alive, but nobody reads its output, last seen in phase init\n"), n_ranks)
+      << among_others << "all ranks of this node are one process";
 }
 
 TEST(Watchdog, SaysTheLastWordsOnceIfTheProcessDoesNotEndSoonAfterASignal) {

@@ -211,6 +211,9 @@ TEST(ScriptLint, WhatSbatchRefusesUnread) {
   const auto judge = [&](const std::string& text) { return lint_script(read_job_script(text), site, {}); };
   EXPECT_TRUE(has(judge("#SBATCH -N 1\na\n"), 1, error, "#!"));
   EXPECT_TRUE(has(judge("#!/bin/bash\r\n#SBATCH -N 1\r\na\r\n"), 1, error, "Windows"));
+  for (const char* const end : {"", "\n"})
+    EXPECT_TRUE(has(judge(std::string{"#!/bin/bash\r#SBATCH -N 1\ra\r"} + end), 1, error, "old Mac (CR)"));
+  EXPECT_FALSE(has(judge("#!/bin/bash\n#SBATCH -N 1\nprintf 'a\rb'\n"), 3, error, "Mac"));
   EXPECT_TRUE(has(judge("#!/bin/bash\n#PBS -N a\na\r\n"), 3, error, "CR"));
   for (const char* const empty : {"", "\n", " \n\t\n"}) EXPECT_TRUE(has(judge(empty), 1, error, "empty")) << empty;
   EXPECT_TRUE(has(judge("srun -n 4 hostname\n"), 1, warning, "#!/bin/bash"));

@@ -245,12 +245,12 @@ TEST(ScriptRules, SignalsAndTraps) {
                {"#SBATCH --signal=USR1@60\ntrap save USR1\nsrun ./x &\nwait\n", 2, error, "--signal=B:USR1@60"},
                {"#SBATCH --signal=B:USR1@60\nsrun ./x\n", 1, error, "without a trap for USR1"},
                {"#SBATCH --signal=B:USR1@60\ntrap save USR2\nsrun ./x &\nwait\n", 1, error, "without a trap for USR1"},
-               {"#SBATCH --no-requeue\nscontrol requeue $SLURM_JOB_ID\n", 2, error, "--no-requeue of line 3"},
                {"srun ./x &\n", 1, error, "no wait after it"},
                {"for i in 1 2; do\n  srun ./x &\ndone\necho done\n", 2, error, "no wait after it"},
                {"#SBATCH --signal=USR1@600\nsrun ./x\n", 1, warning, "as soon as the job starts"},
                {"#SBATCH --signal=B:USR1@900\ntrap a USR1\nsrun ./x &\nwait\n", 1, warning, "less than 600"}});
   expect_only("", {{"#PBS -r n\nqrerun $PBS_JOBID\n", 2, error, "#PBS -r y"},
+                   {"#PBS -r n\ntrap 'qrerun $PBS_JOBID' TERM\n", 2, error, "qrerun in a job with -r of line 1"},
                    {"#PBS -l walltime=10\ntrap save TERM\nmpiexec ./x\n", 3, error, "in the foreground"}});
   expect_nothing(job + catching,
                  {"trap 'kill -USR1 $!' USR1\nsrun ./x &\nwait\n", "trap '' USR1\nsrun ./x\n", ". ./lib.sh\nsrun ./x\n",
@@ -260,6 +260,56 @@ TEST(ScriptRules, SignalsAndTraps) {
                        "#SBATCH --signal=USR1@60\nsrun ./x\n", "srun nvidia-smi &\nsrun ./x\n", "srun ./x &\n./watch\n",
                        "#SBATCH --requeue\nscontrol requeue $SLURM_JOB_ID\n", "scontrol requeue $SLURM_JOB_ID\n",
                        "a && srun ./x &\nb\nwait\n"});
+}
+
+TEST(ScriptRules, AJobThatIsNeverRequeuedRequeuesItself) {
+  const std::string again = "scontrol requeue $SLURM_JOB_ID", never = "#SBATCH --no-requeue\n" + job;
+  const std::vector<std::string> texts{again,
+                                       "trap '" + again + "' USR1",
+                                       "trap \"" + again + "\" USR1",
+                                       "trap $'" + again + "' EXIT",
+                                       "trap -- '" + again + "' USR1 TERM",
+                                       "trap 'save; wait; " + again + "; exit 0' USR1",
+                                       "trap \"echo again; " + again + "\" USR1",
+                                       "trap 'if save; then\n  " + again + "\nfi' TERM",
+                                       "trap 'exec " + again + "' USR1",
+                                       "trap 'ssh login " + again + "' USR1",
+                                       "again() { " + again + "; }; trap again USR1",
+                                       "exec bash -c '" + again + "'",
+                                       "ssh -n login \"" + again + "\"",
+                                       "ssh login " + again,
+                                       "eval \"" + again + "\"",
+                                       "timeout 10 /usr/bin/scontrol -Q requeue 1",
+                                       "save && scontrol requeuehold 1"};
+  for (const std::string& text : texts)
+    expect_only(never, {{text.c_str(), 1, error, "scontrol requeue in a job with --no-requeue of line 1"}});
+  expect_only("#PBS -r n\n", {{"trap 'qrerun $PBS_JOBID' TERM", 1, error, "qrerun in a job with -r of line 1"}});
+  expect_nothing(never, {"trap 'scontrol show job 1; requeue' USR1\n", "echo 'scontrol requeue 1'\n", "trap '' USR1\n",
+                         "requeue\n", "trap '$(requeue)' USR1\n", "trap - USR1\n"});
+  expect_nothing(job, {"trap 'scontrol requeue $SLURM_JOB_ID' USR1\n"});
+}
+
+TEST(ScriptRules, NodesThatAreReadOneByOne) {
+  const std::string hosts = "scontrol show hostnames", run = "ssh -n $n ./x";
+  const std::vector<std::string> texts{
+      "while read n; do " + run + "; done < <(" + hosts + " $SLURM_JOB_NODELIST)",
+      "while read -r n; do for i in 1 2; do " + run + "; done; done <<< \"$(" + hosts + ")\"",
+      "until ! read n; do " + run + "; done < \"$PBS_NODEFILE\"",
+      hosts + " | while read -r n; do " + run + " & done; wait",
+      hosts + " \"$SLURM_JOB_NODELIST\" |\nwhile read n; do\n  " + run + "\ndone",
+      "cat $PBS_NODEFILE | sort -u | while IFS= read -r n; do timeout 5 " + run + "; done",
+      "mapfile -t all < <(" + hosts + ")\nfor n in \"${all[@]}\"; do " + run + "; done",
+      "readarray all <<< `" + hosts + "`\n/usr/bin/ssh ${all[1]} ./x",
+      "read -a all <<< $(" + hosts + ")\nrsh ${all[0]} ./x",
+      "for n in $(" + hosts + "); do nohup " + run + " & done; wait",
+      hosts + " | xargs -I{} ssh {} ./x"};
+  for (const std::string& text : texts)
+    EXPECT_NE(listed(lint("#SBATCH -N 2\n" + text + "\n")).find(" to nodes of the job"), std::string::npos) << text;
+  expect_nothing("#SBATCH -N 2\n", {"while read n; do ssh $n ./x; done < machines\n",
+                                    "while read n; do ssh $GATE ./x; done < <(scontrol show hostnames)\nGATE=a\n",
+                                    "cat machines | while read n; do ssh $n ./x; done\nscontrol show hostnames\n",
+                                    "while read a; do ./y $a; done < <(scontrol show hostnames)\nssh $n ./x\n",
+                                    "scontrol show hostnames | xargs -I{} ./x {}\n"});
 }
 
 TEST(ScriptRules, HereDocumentsEndWhereBashEndsThem) {
@@ -296,7 +346,13 @@ TEST(ScriptRules, CharactersThatLookLikeOthers) {
                     {"srun\u00a0-n 4 ./x\n", 1, error, "U+00A0 (a no-break space)"},
                     {"srun \u2014n 4 ./x\n", 1, error, "U+2014 (a typographic dash)"},
                     {"echo \u2018a\n", 1, warning, "U+2018 (a curly quote)"},
-                    {"ec\u200bho a\n", 1, error, "U+200B"}});
+                    {"ec\u200bho a\n", 1, error, "U+200B"},
+                    {"#SBATCH --nodes=2\u200e\n", 1, error, "U+200E (a direction mark)"},
+                    {"#SBATCH --nodes=\u2068two\u2069\n", 1, error, "U+2068 (a direction mark)"},
+                    {"#SBATCH --nodes=2\u2028\n", 1, error, "U+2028 (a line separator)"},
+                    {"#SBATCH --nodes\uff1d2\n", 1, error, "type ="},
+                    {"srun \uff0dn 4 ./x\n", 1, error, "U+FF0D (a fullwidth hyphen)"},
+                    {"srun .\u2215x\n", 1, error, "type /"}});
   expect_nothing(job, {"# \u201cSBATCH\u201d\u00a0\n", "echo \"\u201ca\u201d \u2013 \u00a0\"\n", "echo 'it\u2019s'\n",
                        "#SBATCH --comment=K\u00f6ln\n", "cat <<E\n\u201ca\u201d\nE\n"});
   EXPECT_EQ(lint("#PBS -\u200bN a\n")[0].what, "U+200B (a zero-width character)");

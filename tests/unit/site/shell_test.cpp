@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/suggest.hpp"
+#include "site/text.hpp"
 
 namespace lockstep::site {
 namespace {
@@ -32,6 +33,19 @@ TEST(Shell, RedirectionsAndHereDocumentsAreNoWords) {
   EXPECT_EQ(commands("a >b 2>&1 c <d"), (Lines{"1: a|c"}));
   EXPECT_EQ(commands("cat <<EOF >f\nsrun x\nEOF\nb"), (Lines{"1: cat", "4: b"}));
   EXPECT_EQ(commands("cat <<-'END'\n\tx\n\tEND\nb"), (Lines{"1: cat", "4: b"}));
+}
+
+TEST(Shell, InputIsKeptAsItIsWritten) {
+  const auto input_of_last = [](std::string_view text) { return read_commands(text).back().input; };
+  EXPECT_EQ(input_of_last("a <b 2>c"), "b");
+  EXPECT_EQ(input_of_last("a <<< \"$b c\""), "$b c");
+  EXPECT_EQ(input_of_last("a b | c |& while d"), "a b | c ");
+  EXPECT_EQ(input_of_last("x\na b |\n  c"), "a b ");
+  EXPECT_EQ(input_of_last("a <b || c"), "");
+  EXPECT_EQ(input_of_last("a <b; c\nd"), "");
+  EXPECT_EQ(input_of_last("a " + std::string(1000, 'b') + "| c"), std::string(200, 'b'));
+  EXPECT_EQ(read_commands("a < <(b c)")[0].input, "<(b c)");
+  EXPECT_EQ(commands("a <(b \"c)\") > >(d) e"), (Lines{"1: a|<(b \"c)\")|e", "1: b|c)", "1: d"}));
 }
 
 TEST(Shell, ListsAndExpansionsEndWhereTheShellEndsThem) {

@@ -6,6 +6,7 @@
 #include "data/synth/synth.hpp"
 #include "support/text.hpp"
 #include "training/ckpt/verbs.hpp"
+#include "training/run/options.hpp"
 #include "training/shard/verbs.hpp"
 
 namespace lockstep::training {
@@ -59,6 +60,15 @@ void expect_flags_in_help(const std::string& command, std::span<const Verb> verb
 TEST(Command, TheHelpNamesEveryFlagOfTheVerb) {
   expect_flags_in_help("shard", shard::verbs);
   expect_flags_in_help("ckpt", ckpt::verbs);
+}
+
+TEST(Command, TheHelpOfTrainNamesEveryFlagOfARun) {
+  RunOptions options;
+  core::Flags flags{""};
+  declare_run(flags, options);
+  const std::string help = text_of({"train", "--help"});
+  for (const std::string& flag : flags.names()) EXPECT_TRUE(has(help, "\n      " + flag + " ")) << flag;
+  EXPECT_TRUE(has(help, "(runs/RECIPE-DATE-N)"));
 }
 
 TEST(Command, TheHelpNamesEveryKind) {

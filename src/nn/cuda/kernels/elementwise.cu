@@ -31,11 +31,6 @@ void enqueue(runtime::Stream& stream, const AddBias<T>& body) {
            body);
 }
 
-template <class From, class To>
-void enqueue(runtime::Stream& stream, const Cast<From, To>& body) {
-  for_each(stream, "cast", body.n(), {region(body.x, body.n_elements)}, {region(body.out, body.n_elements)}, body);
-}
-
 #define LOCKSTEP_ELEMENTWISE(T)                                       \
   template void enqueue(runtime::Stream&, const Rectify<T>&);         \
   template void enqueue(runtime::Stream&, const RectifyBackward<T>&); \
@@ -45,10 +40,5 @@ LOCKSTEP_ELEMENTWISE(core::bfloat16)
 LOCKSTEP_ELEMENTWISE(core::float16)
 LOCKSTEP_ELEMENTWISE(float)
 #undef LOCKSTEP_ELEMENTWISE
-
-template void enqueue(runtime::Stream&, const Cast<float, core::bfloat16>&);
-template void enqueue(runtime::Stream&, const Cast<float, core::float16>&);
-template void enqueue(runtime::Stream&, const Cast<core::bfloat16, float>&);
-template void enqueue(runtime::Stream&, const Cast<core::float16, float>&);
 
 }  // namespace lockstep::nn::cuda

@@ -88,21 +88,6 @@ struct AddBias {
   }
 };
 
-template <class From, class To>
-struct Cast {
-  std::size_t n_elements;
-  const From* x;
-  To* out;
-
-  [[nodiscard]] std::size_t n() const { return n_elements / pack_channels; }
-  LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
-    const auto values = load_channels(x, i);
-    Channels<To> result;
-    for (int k = 0; k < pack_channels; ++k) result.set(k, values[k]);
-    store_channels(out, i, result);
-  }
-};
-
 template <class T>
 void enqueue(runtime::Stream& stream, const Rectify<T>& body);
 template <class T>
@@ -111,8 +96,5 @@ template <class T>
 void enqueue(runtime::Stream& stream, const Sum<T>& body);
 template <class T>
 void enqueue(runtime::Stream& stream, const AddBias<T>& body);
-/// Converts float to the 16-bit types, and back.
-template <class From, class To>
-void enqueue(runtime::Stream& stream, const Cast<From, To>& body);
 
 }  // namespace lockstep::nn::cuda

@@ -1,3 +1,4 @@
+#include "nn/cuda/kernels/images.hpp"
 #include "nn/cuda/kernels/samples.hpp"
 
 namespace lockstep::nn::cuda {
@@ -19,9 +20,18 @@ void enqueue(runtime::Stream& stream, const KeepGradient<T>& body) {
            {region(body.out, body.n_elements)}, body);
 }
 
-#define LOCKSTEP_SAMPLES(T)                                       \
-  template void enqueue(runtime::Stream&, const TakeSamples<T>&); \
-  template void enqueue(runtime::Stream&, const KeepGradient<T>&);
+template <class T>
+void enqueue(runtime::Stream& stream, const LookUpPixels<T>& body) {
+  runtime::kernel::enqueue(stream, "look_up_pixels", body.grid(),
+                           {region(body.pixels, body.n_images * body.in_bytes()), region(body.views, body.n_images),
+                            region(body.table, body.n_table())},
+                           {region(body.out, body.n() * pack_channels)}, body);
+}
+
+#define LOCKSTEP_SAMPLES(T)                                        \
+  template void enqueue(runtime::Stream&, const TakeSamples<T>&);  \
+  template void enqueue(runtime::Stream&, const KeepGradient<T>&); \
+  template void enqueue(runtime::Stream&, const LookUpPixels<T>&);
 LOCKSTEP_SAMPLES(core::bfloat16)
 LOCKSTEP_SAMPLES(core::float16)
 LOCKSTEP_SAMPLES(float)

@@ -3,7 +3,7 @@
 
 usage: make_golden.py <folder>
 
-parameters.txt: model, parameter, shape. The parameters of the models that nn/models.cpp lists.
+parameters.txt: model, parameter, shape. The parameters of the models that nn/graph/models.cpp lists.
 layers.txt, models.txt: case, label, values. Of models, gradients and statistics are digests: sum of magnitudes, and sum
 of elements weighted by value(777, i).
 """

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "io/file.hpp"
+#include "site/text.hpp"
 #include "unit/training/refused.hpp"
 
 namespace lockstep::training::lint {
@@ -13,8 +14,8 @@ TEST(SiteFile, TheShippedOneHasTheFourClusters) {
   for (const char* const name : {"generic", "delta", "derecho", "ibex", "hipergator"})
     EXPECT_NE(site::find_site(sites, name), nullptr) << name;
   const site::Site& delta = *site::find_site(sites, "delta");
-  EXPECT_EQ(site::find_partition(delta, "gpuH200x8")->nodes.most, 1);
-  EXPECT_EQ(site::find_partition(delta, "gpuA100x4")->nodes.gpu, "a100");
+  EXPECT_EQ(site::find_by(delta.partitions, "gpuH200x8", &site::Partition::name)->nodes.most, 1);
+  EXPECT_EQ(site::find_by(delta.partitions, "gpuA100x4", &site::Partition::name)->nodes.gpu, "a100");
   const site::Site& ibex = *site::find_site(sites, "ibex");
   EXPECT_EQ(site::find_kind(ibex, "a100&4gpus")->nodes.cores, 62);
   EXPECT_EQ(site::find_site(sites, "derecho")->system, "pbs");

@@ -93,7 +93,7 @@ TEST(RecipeCheck, TheLossMustBeAbleToTrainTheModel) {
 TEST(RecipeCheck, OptimizerAndSchedule) {
   EXPECT_TRUE(has(refused_text(toy, {"--nesterov"}), "momentum above 0"));
   EXPECT_TRUE(has(refused_text(toy, {"--nesterov", "--momentum", "0.9", "--dampening", "0.1"}), "dampening 0"));
-  EXPECT_TRUE(resolve(toy, {"--nesterov", "--momentum", "0.9"}).recipe.nesterov);
+  EXPECT_TRUE(resolve(toy, {"--nesterov", "--momentum", "0.9"}).recipe.optimizer.nesterov);
   EXPECT_TRUE(has(refused_text(toy, {"--schedule", "cosine", "--min-lr", "1"}), "at most lr"));
   EXPECT_TRUE(has(refused_text(toy, {"--schedule", "multistep"}), "no milestones"));
   EXPECT_TRUE(has(refused_text(toy, {"--schedule", "multistep", "--milestones", "60,30"}), "do not ascend"));

@@ -6,7 +6,7 @@
 #include <set>
 #include <sstream>
 
-#include "nn/models.hpp"
+#include "nn/graph/models.hpp"
 #include "training/recipe/value.hpp"
 #include "training/recipe/words.hpp"
 #include "unit/training/recipe/fixture.hpp"
@@ -32,8 +32,9 @@ TEST(RecipeKeys, EveryMemberHasAKey) {
   const auto* const begin = reinterpret_cast<const std::byte*>(&recipe);
   std::map<std::ptrdiff_t, std::ptrdiff_t> ends{{sizeof(Recipe), sizeof(Recipe)}};  // by where each member begins
   const auto add = [&](auto member) {
-    const std::ptrdiff_t at = reinterpret_cast<const std::byte*>(&(recipe.*member)) - begin;
-    ends[at] = at + static_cast<std::ptrdiff_t>(sizeof(recipe.*member));
+    const auto& value = value_at(member, recipe);
+    const std::ptrdiff_t at = reinterpret_cast<const std::byte*>(&value) - begin;
+    ends[at] = at + static_cast<std::ptrdiff_t>(sizeof(value));
   };
   for (const Key& key : all_keys()) std::visit(add, key.member);
   add(&Recipe::device);  // not a key
@@ -83,8 +84,7 @@ TEST(RecipeKeys, UsesNameWordsOfTheirSelectors) {
   for (const Key& key : all_keys()) {
     if (key.use.words.empty()) continue;
     const Key& selector = all_keys()[find_key(key.use.selector).value()];
-    const bool is_boolean = std::holds_alternative<bool Recipe::*>(selector.member);
-    const Words known = is_boolean ? Words{"true", "false"} : words_of(selector);
+    const Words known = selector.is_boolean() ? Words{"true", "false"} : words_of(selector);
     std::istringstream words{std::string{key.use.words}};
     for (std::string word; words >> word;)
       EXPECT_EQ(std::count(known.begin(), known.end(), word), 1) << key.name << ": " << word;

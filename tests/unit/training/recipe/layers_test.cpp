@@ -74,14 +74,23 @@ TEST(RecipeLayers, WhatModelAndOptimizerImply) {
       resolve("model = \"resnet18\"\noptimizer = \"sgd\"\nbatch = 48\n", {"--optimizer", "adadelta"});
   EXPECT_EQ(r.recipe.loss, nn::Loss::cross_entropy);
   EXPECT_EQ(r.recipe.lr, 1);
-  EXPECT_EQ(r.recipe.eps, 1e-6);
+  EXPECT_EQ(r.recipe.optimizer.eps, 1e-6);
   EXPECT_EQ(origin_of(r, "eps").note, "default for adadelta");
   EXPECT_EQ(r.recipe.bn_group, 48U);
   EXPECT_EQ(resolve("model = \"resnet18\"\nbatch = 48\naccumulate = 3\n").recipe.bn_group, 16U);
-  EXPECT_EQ(resolve(toy, {"--optimizer", "adamw"}).recipe.weight_decay, 0.01);
-  EXPECT_EQ(resolve(toy + "weight-decay = 0.5\n", {"--optimizer", "adamw"}).recipe.weight_decay, 0.5);
-  EXPECT_EQ(resolve(toy, {"--optimizer", "lars"}).recipe.momentum, 0.9);
+  EXPECT_EQ(resolve(toy, {"--optimizer", "adamw"}).recipe.optimizer.weight_decay, 0.01);
+  EXPECT_EQ(resolve(toy + "weight-decay = 0.5\n", {"--optimizer", "adamw"}).recipe.optimizer.weight_decay, 0.5);
+  EXPECT_EQ(resolve(toy, {"--optimizer", "lars"}).recipe.optimizer.momentum, 0.9);
   EXPECT_TRUE(has(refused_text("batch = 4\n"), "names no model (folder/r.toml)"));
+}
+
+TEST(RecipeLayers, AnOptimizerHasItsOwnNumbersAndThoseGiven) {
+  for (const optim::OptimizerKind kind : optim::all_optimizer_kinds)
+    EXPECT_EQ(resolve(toy, {"--optimizer", std::string{name(kind)}}).recipe.optimizer, optim::default_spec(kind));
+  EXPECT_EQ(resolve(toy + "momentum = 0.5\nnesterov = true\nweight-decay = 0.25\n").recipe.optimizer,
+            (OptimizerSpec{.weight_decay = 0.25, .momentum = 0.5, .nesterov = true}));
+  EXPECT_EQ(resolve(toy, {"--optimizer", "adam", "--beta1", "0.5", "--beta2", "0.75", "--eps", "0.1"}).recipe.optimizer,
+            (OptimizerSpec{.kind = optim::OptimizerKind::adam, .beta1 = 0.5, .beta2 = 0.75, .eps = 0.1}));
 }
 
 TEST(RecipeLayers, WhatHasNoEffectIsRefusedWhereItWasMeant) {
@@ -97,7 +106,7 @@ TEST(RecipeLayers, WhatHasNoEffectIsRefusedWhereItWasMeant) {
 TEST(RecipeLayers, WhatALaterChoiceLeavesBehindGoesBackToItsDefault) {
   const std::string file = toy + "optimizer = \"sgd\"\nmomentum = 0.9\nschedule = \"step\"\nstep-size = 30\n";
   const ResolvedRecipe r = resolve(file, {"--optimizer", "adam", "--schedule", "cosine"});
-  EXPECT_EQ(r.recipe.momentum, 0);
+  EXPECT_EQ(r.recipe.optimizer.momentum, 0);
   EXPECT_EQ(r.recipe.step_size, (Length{1}));
   EXPECT_FALSE(has(print_config(r), "momentum"));
   const std::string resnet = "model = \"resnet18\"\nclasses = 10\nlabel-smoothing = 0.1\nbn-group = 16\n";

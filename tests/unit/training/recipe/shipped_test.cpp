@@ -33,7 +33,7 @@ TEST(RecipeShipped, Toy) {
   EXPECT_EQ(r.save_every.value, 10);
   EXPECT_EQ(r.batch, 32U);
   EXPECT_EQ(r.lr, 1e-3);
-  EXPECT_EQ(r.momentum, 0);
+  EXPECT_EQ(r.optimizer.momentum, 0);
   EXPECT_EQ(r.loss, nn::Loss::mse);
   EXPECT_EQ(synthesizer_of(r).name, "toy");
   EXPECT_EQ(synth_options(r).samples, 2048U);
@@ -44,7 +44,7 @@ TEST(RecipeShipped, MnistCnn) {
   EXPECT_EQ(r.batch, 64U);
   EXPECT_EQ(r.epochs, 14U);
   EXPECT_TRUE(r.dropout);
-  const optim::OptimizerSpec optimizer = optimizer_spec(r);
+  const optim::OptimizerSpec optimizer = r.optimizer;
   EXPECT_EQ(optimizer.kind, optim::OptimizerKind::adadelta);
   EXPECT_EQ(optimizer.rho, 0.9);
   EXPECT_EQ(optimizer.eps, 1e-6);
@@ -71,8 +71,8 @@ TEST(RecipeShipped, CifarResnet18) {
   EXPECT_EQ(r.batch, 64U);
   EXPECT_EQ(r.epochs, 10U);
   EXPECT_EQ(r.lr, 0.01);
-  EXPECT_EQ(r.momentum, 0.9);
-  EXPECT_EQ(r.weight_decay, 5e-4);
+  EXPECT_EQ(r.optimizer.momentum, 0.9);
+  EXPECT_EQ(r.optimizer.weight_decay, 5e-4);
   EXPECT_EQ(data::parse_augment(r.augment, "").size(), 3U);
   for (const char* depth : {"34", "50", "101", "152"})
     EXPECT_EQ(shipped({"cifar_resnet18", "--arch", depth}).recipe.model, std::string{"resnet"} + depth);
@@ -84,8 +84,8 @@ TEST(RecipeShipped, Resnet50Synthetic) {
   const Recipe r = shipped({"resnet50_synthetic"}).recipe;
   EXPECT_EQ(r.batch, 256U);
   EXPECT_EQ(r.lr, 0.1);
-  EXPECT_EQ(r.momentum, 0.9);
-  EXPECT_EQ(r.weight_decay, 1e-5);
+  EXPECT_EQ(r.optimizer.momentum, 0.9);
+  EXPECT_EQ(r.optimizer.weight_decay, 1e-5);
   EXPECT_EQ(r.classes, 1000U);
   const data::SynthOptions synth = synth_options(r);
   EXPECT_EQ(synth.samples, 20U * 256U);
@@ -100,7 +100,7 @@ TEST(RecipeShipped, TinyImageNetResnet50) {
   EXPECT_EQ(r.classes, 200U);
   EXPECT_EQ(r.batch, 128U);
   EXPECT_EQ(r.epochs, 30U);
-  EXPECT_EQ(r.weight_decay, 1e-4);
+  EXPECT_EQ(r.optimizer.weight_decay, 1e-4);
   const optim::ScheduleSpec schedule = schedule_spec(r, 100000);
   EXPECT_DOUBLE_EQ(learning_rate(schedule, 2999999), 0.1);
   EXPECT_DOUBLE_EQ(learning_rate(schedule, 3000000), 0.01);
@@ -116,8 +116,8 @@ TEST(RecipeShipped, MovieLens) {
   EXPECT_EQ(r.batch, 256U);
   EXPECT_EQ(r.epochs, 10U);
   EXPECT_EQ(r.loss, nn::Loss::mse);
-  EXPECT_EQ(optimizer_spec(r).kind, optim::OptimizerKind::adamw);
-  EXPECT_EQ(optimizer_spec(r).weight_decay, 0.01);
+  EXPECT_EQ(r.optimizer.kind, optim::OptimizerKind::adamw);
+  EXPECT_EQ(r.optimizer.weight_decay, 0.01);
   EXPECT_EQ(synth_options(r).users, 610U);
   EXPECT_EQ(synth_options(r).items, 9724U);
 }

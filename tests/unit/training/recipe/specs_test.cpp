@@ -5,34 +5,6 @@
 namespace lockstep::training {
 namespace {
 
-TEST(RecipeSpecs, Optimizer) {
-  const auto spec = optimizer_spec(resolve(toy + "momentum = 0.5\nnesterov = true\nweight-decay = 0.25\n").recipe);
-  EXPECT_EQ(spec.kind, optim::OptimizerKind::sgd);
-  EXPECT_EQ(spec.momentum, 0.5);
-  EXPECT_TRUE(spec.nesterov);
-  EXPECT_EQ(spec.weight_decay, 0.25);
-  const auto adam = optimizer_spec(resolve(toy, {"--optimizer", "adam", "--beta1", "0.5", "--beta2", "0.75"}).recipe);
-  EXPECT_EQ(adam.beta1, 0.5);
-  EXPECT_EQ(adam.beta2, 0.75);
-}
-
-// An optimizer that is chosen only by its word has the numbers of optim.
-TEST(RecipeSpecs, OptimizersHaveTheirDefaults) {
-  for (const optim::OptimizerKind kind : optim::all_optimizer_kinds) {
-    const auto spec = optimizer_spec(resolve(toy, {"--optimizer", std::string{name(kind)}}).recipe);
-    const auto expected = optim::default_spec(kind);
-    EXPECT_EQ(spec.kind, kind);
-    EXPECT_EQ(spec.weight_decay, expected.weight_decay);
-    EXPECT_EQ(spec.momentum, expected.momentum);
-    EXPECT_EQ(spec.beta1, expected.beta1);
-    EXPECT_EQ(spec.beta2, expected.beta2);
-    EXPECT_EQ(spec.rho, expected.rho);
-    EXPECT_EQ(spec.eps, expected.eps);
-    EXPECT_EQ(spec.trust, expected.trust);
-    EXPECT_NO_THROW(check(spec));
-  }
-}
-
 TEST(RecipeSpecs, TrainingEndsAfterAWholeBatch) {
   const auto goal = [](const Words& flags) { return goal_of(resolve(toy + "batch = 4\n", flags).recipe, 10, 3); };
   EXPECT_EQ(goal({"--epochs", "2"}).n_samples, 20U);

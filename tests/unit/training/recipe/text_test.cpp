@@ -29,7 +29,7 @@ std::string length(Random& random) {
 Words any_flag(Random& random, const Key& key) {
   const std::string flag = "--" + std::string{key.name};
   return std::visit(
-      [&]<class T>(T Recipe::*) -> Words {
+      [&]<class T, class Whole>(T Whole::*) -> Words {
         if constexpr (std::is_same_v<T, bool>) return {below(random, 2) == 0 ? flag : "--no-" + std::string{key.name}};
         if constexpr (std::is_integral_v<T>)
           return {flag, fmt::format("{}", static_cast<T>(key.range.least) + (T{1} << below(random, 6)))};

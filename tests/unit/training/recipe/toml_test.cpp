@@ -27,7 +27,7 @@ warmup = "20000 samples"
   EXPECT_EQ(r.data, "folder with \\ and #");
   EXPECT_EQ(r.batch, 64U);
   EXPECT_EQ(r.lr, 0.1);
-  EXPECT_EQ(r.momentum, 0);
+  EXPECT_EQ(r.optimizer.momentum, 0);
   EXPECT_EQ(r.warmup, (Length{20000, Length::Unit::samples}));
   EXPECT_EQ(r.milestones, (std::vector<Length>{{30}, {60.5}, {80}}));
 }

@@ -35,6 +35,20 @@ TEST(Status, AFailureOfOthersStaysThoughTheRunWritesAfterIt) {
   }
 }
 
+// The run has replaced `failed` and is killed before it looks again; its guard tells of the signal.
+TEST(Status, TheFailureThatWasToldFirstIsTheCause) {
+  const io::TemporaryFolder folder;
+  RunDirectory run{folder / "r", "toy"};
+  run.start(example_info());
+  const io::Folder opened{run.path()};
+  const std::string running = io::get(run.file("status.json"));
+  mark_failed(opened, "rank 1 has died");
+  io::put(run.file("status.json"), running);
+  mark_failed(opened, "ended at once by signal 15 (Terminated)");
+  EXPECT_EQ(status_of_run(run.path())["state"], "failed");
+  EXPECT_EQ(status_of_run(run.path())["message"], "rank 1 has died");
+}
+
 // A run that has failed or finished by itself knows better.
 TEST(Status, ItsOwnEndReplacesAFailureOfOthers) {
   for (const RunStatus state : {RunStatus::failed, RunStatus::finished}) {
@@ -58,6 +72,24 @@ TEST(Status, TheNextRunOfAFolderIsNotFailedByTheLastOne) {
   }
   RunDirectory next{folder / "r", "toy", true};
   next.start(example_info());
+  next.interval_over(example_train());
+  EXPECT_EQ(status_of_run(next.path())["state"], "running");
+}
+
+// A guard of a killed run may tell its failure while the next one prepares.
+TEST(Status, AFailureToldBeforeARunBeginsIsNotItsOwn) {
+  const io::TemporaryFolder folder;
+  {
+    RunDirectory run{folder / "r", "toy"};
+    run.start(example_info());
+  }
+  io::put(folder / "r/status.json", R"({"state": "running"})");  // as a killed run leaves it
+  RunDirectory next{folder / "r", "toy", true};
+  const io::Folder opened{next.path()};
+  mark_failed(opened, "rank 1 has died");
+  EXPECT_TRUE(was_ended_by_others(opened));
+  next.start(example_info());
+  EXPECT_EQ(status_of_run(next.path())["state"], "running");
   next.interval_over(example_train());
   EXPECT_EQ(status_of_run(next.path())["state"], "running");
 }

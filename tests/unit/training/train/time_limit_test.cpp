@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <string>
 
@@ -45,17 +44,18 @@ TEST(TimeLimit, IsByTheRealClock) {
 }
 
 TEST(TimeLimit, OfTheJobIsWhatSlurmSays) {
+  const support::SetClock clock;
   for (const char* const variable : {"SLURM_JOB_END_TIME", "SLURM_JOB_ID", "PBS_JOBID"}) unsetenv(variable);
-  EXPECT_FALSE(time_left_of_job());
+  EXPECT_FALSE(time_left_of_job(clock));
   const auto set = [](const std::string& text) { setenv("SLURM_JOB_END_TIME", text.c_str(), 1); };
-  set(std::to_string(std::time(nullptr) + 600));
-  ASSERT_TRUE(time_left_of_job());
-  EXPECT_NEAR(time_left_of_job()->value, 600, 5);
+  set(std::to_string(clock.date() + 600));
+  ASSERT_TRUE(time_left_of_job(clock));
+  EXPECT_EQ(time_left_of_job(clock)->value, 600);
   for (const std::string& text : {std::string{}, std::string{"soon"}, std::string{"12x"}, std::string{"-5"},
-                                  std::to_string(std::time(nullptr) - 5), std::string{"99999999999999999999"}}) {
+                                  std::to_string(clock.date() - 5), std::string{"99999999999999999999"}}) {
     set(text);
     testing::internal::CaptureStderr();
-    EXPECT_FALSE(time_left_of_job()) << text;
+    EXPECT_FALSE(time_left_of_job(clock)) << text;
     const std::string warning = testing::internal::GetCapturedStderr();
     EXPECT_TRUE(support::has(warning, "warning: SLURM_JOB_END_TIME does not say when this job ends: '" + text + "'"))
         << warning;
@@ -82,24 +82,25 @@ class BatchSystem : public testing::Test {
     std::filesystem::permissions(folder_ / program, std::filesystem::perms::owner_all);
   }
   /// Expects a warning that `question` was not answered.
-  static void expect_warning(const std::string& question) {
+  void expect_warning(const std::string& question) const {
     testing::internal::CaptureStderr();
-    EXPECT_FALSE(time_left_of_job());
+    EXPECT_FALSE(time_left_of_job(clock_));
     const std::string text = testing::internal::GetCapturedStderr();
     EXPECT_TRUE(support::has(text, "warning: '" + question + "' does not report when this job ends")) << text;
   }
 
   io::TemporaryFolder folder_{};
   std::string path_ = std::getenv("PATH");
+  const support::SetClock clock_{};
 };
 
 TEST_F(BatchSystem, PbsIsAskedForItsJob) {
   put("qstat", "-f 12.server",
       "echo 'Job Id: 12.server'; echo '    Resource_List.walltime = 00:10:00'\n"
-      "echo \"    stime = $(LC_ALL=C date '+%a %b %e %H:%M:%S %Y')\"");
+      "echo \"    stime = $(LC_ALL=C date --date @1800000000 '+%a %b %e %H:%M:%S %Y')\"");
   setenv("PBS_JOBID", "12.server", 1);
-  ASSERT_TRUE(time_left_of_job());
-  EXPECT_NEAR(time_left_of_job()->value, 600, 30);
+  ASSERT_TRUE(time_left_of_job(clock_));
+  EXPECT_EQ(time_left_of_job(clock_)->value, 600);
   setenv("PBS_JOBID", "13.server", 1);
   expect_warning("qstat -f 13.server");
 }
@@ -109,11 +110,11 @@ TEST_F(BatchSystem, SlurmIsAskedWhereItsVariableIsNotSet) {
   setenv("SLURM_JOB_ID", "7", 1);
   setenv("PBS_JOBID", "12.server", 1);
   put("squeue", question, "echo 10:02");
-  ASSERT_TRUE(time_left_of_job());
-  EXPECT_EQ(time_left_of_job()->value, 602);
+  ASSERT_TRUE(time_left_of_job(clock_));
+  EXPECT_EQ(time_left_of_job(clock_)->value, 602);
   put("squeue", question, "echo UNLIMITED");
   testing::internal::CaptureStderr();
-  EXPECT_FALSE(time_left_of_job());
+  EXPECT_FALSE(time_left_of_job(clock_));
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "no limit is an answer";
   setenv("SLURM_JOB_ID", "8", 1);
   expect_warning("squeue --noheader --jobs 8 --format %L");

@@ -1,0 +1,61 @@
+// Averages over whole images, and their gradients.
+// Invariant: one thread computes each element and adds up in a fixed order. Averages have the bits of the host's.
+// Used by device.cpp.
+#pragma once
+
+#include "nn/cuda/kernels/math.hpp"
+#include "runtime/device.hpp"
+
+namespace lockstep::nn::cuda {
+
+/// Computes the average of each channel over the n_positions of each image.
+template <class T>
+struct Averages {
+  std::size_t n_images;
+  std::size_t n_positions;
+  std::size_t n_channels;
+  const T* x;
+  T* out;
+
+  [[nodiscard]] std::size_t n() const { return n_images * n_channels / pack_channels; }
+  LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
+    const std::size_t n_packs = n_channels / pack_channels;
+    const std::size_t first = i / n_packs * n_positions * n_packs + i % n_packs;
+    double sums[pack_channels] = {};
+    LOCKSTEP_NO_UNROLL
+    for (std::size_t position = 0; position < n_positions; ++position) {
+      const auto values = load_channels(x, first + position * n_packs);
+      for (int k = 0; k < pack_channels; ++k) sums[k] += static_cast<double>(values[k]);
+    }
+    Channels<T> result;
+    const float factor = 1 / static_cast<float>(n_positions);
+    for (int k = 0; k < pack_channels; ++k) result.set(k, static_cast<float>(sums[k]) * factor);
+    store_channels(out, i, result);
+  }
+};
+
+template <class T>
+struct AveragesBackward {
+  std::size_t n_images;
+  std::size_t n_positions;
+  std::size_t n_channels;
+  const T* gradient;
+  T* out;
+
+  [[nodiscard]] std::size_t n() const { return n_images * n_positions * n_channels / pack_channels; }
+  LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
+    const std::size_t n_packs = n_channels / pack_channels;
+    const auto values = load_channels(gradient, i / n_packs / n_positions * n_packs + i % n_packs);
+    const float factor = 1 / static_cast<float>(n_positions);
+    Channels<T> result;
+    for (int k = 0; k < pack_channels; ++k) result.set(k, values[k] * factor);
+    store_channels(out, i, result);
+  }
+};
+
+template <class T>
+void enqueue(runtime::Stream& stream, const Averages<T>& body);
+template <class T>
+void enqueue(runtime::Stream& stream, const AveragesBackward<T>& body);
+
+}  // namespace lockstep::nn::cuda

@@ -1,0 +1,42 @@
+#include "nn/host/elements.hpp"
+#include "nn/host/kernel.hpp"
+
+namespace lockstep::nn::host {
+namespace {
+
+/// Passes samples on unchanged or rounded.
+class InputKernel final : public Kernel {
+ public:
+  InputKernel(const Planned& planned, bool has_ids) : storage_{planned.builder.storage} {
+    Builder& builder = planned.builder;
+    output_ = {builder.samples(planned.node.output), given_};
+    is_rounded_ = !has_ids && builder.type == dnnl::memory::data_type::bf16;
+    if (is_rounded_) output_ = builder.make(output_.desc);
+  }
+  void forward(PassContext&) override {
+    if (!is_rounded_) return;
+    const auto* const x = storage_.at<const float>(given_);
+    auto* const out = storage_.at<core::bfloat16>(output_.place);
+    for_elements(output_, [&](std::size_t begin, std::size_t end) {
+      loops().bfloats.from_floats(x + begin, out + begin, end - begin);
+    });
+  }
+  std::vector<Tensor> plan_backward(Builder&, std::span<const Tensor>) override { return {}; }
+  void backward(PassContext&) override {}
+
+ private:
+  static constexpr Place given_{Space::input, 0, 0};
+  const Storage& storage_;
+  bool is_rounded_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_layer(const Planned& planned, const Input&) {
+  return std::make_unique<InputKernel>(planned, false);
+}
+std::unique_ptr<Kernel> make_layer(const Planned& planned, const Ids&) {
+  return std::make_unique<InputKernel>(planned, true);
+}
+
+}  // namespace lockstep::nn::host

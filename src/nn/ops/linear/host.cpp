@@ -1,0 +1,136 @@
+#include "core/error.hpp"
+#include "nn/host/elements.hpp"
+#include "nn/host/kernel.hpp"
+
+namespace lockstep::nn::host {
+namespace {
+
+using dnnl::memory;
+
+/// A matrix of `rows` x `columns` elements, one row after the other.
+Desc matrix(memory::dim rows, memory::dim columns, memory::data_type type) {
+  return {{rows, columns}, type, memory::format_tag::ab};
+}
+
+/// A rows x columns view of the transpose of such a matrix.
+Desc transposed(memory::dim rows, memory::dim columns, memory::data_type type) {
+  return {{rows, columns}, type, memory::format_tag::ba};
+}
+
+/// The layout of weights whose rows have the order of a sample's elements.
+Desc weights_like(const Desc& input, std::uint64_t n_out) {
+  Dims dims = dims_of(input);
+  dims[0] = static_cast<memory::dim>(n_out);
+  if (dims.size() == 2) return plain_desc(dims);
+  using Tag = memory::format_tag;
+  const ImageLayout image = image_layout(input);
+  Tag tag = Tag::acdb;
+  if (image.block == 1) tag = Tag::abcd;
+  if (image.block == 4) tag = Tag::aBcd4b;
+  if (image.block == 8) tag = Tag::aBcd8b;
+  if (image.block == 16) tag = Tag::aBcd16b;
+  const Desc desc{dims, memory::data_type::f32, tag};
+  core::require(n_physical(desc) / n_out == n_physical(input) / static_cast<std::size_t>(dims_of(input)[0]),
+                "weights of a linear layer have its input's layout");
+  return desc;
+}
+
+/// Three matrix products on the input in its layout: weights are {outputs, elements of a sample}, including padding.
+/// The end of a network stays float32, like its loss.
+class LinearKernel final : public Kernel {
+ public:
+  LinearKernel(const Planned& planned, const Linear& layer)
+      : node_{planned.node}, storage_{planned.builder.storage}, has_bias_{layer.has_bias}, input_{planned.inputs[0]} {
+    Builder& builder = planned.builder;
+    if (!builder.parameters.find(node_.parameters[0])) {
+      builder.parameters.set(node_.parameters[0], weights_like(input_.desc, layer.n_out));
+      if (has_bias_) builder.parameters.set(node_.parameters[1], plain_desc({static_cast<memory::dim>(layer.n_out)}));
+    }
+    type_ = builder.type;
+    n_ = static_cast<memory::dim>(builder.n);
+    n_out_ = static_cast<memory::dim>(layer.n_out);
+    n_in_ = static_cast<memory::dim>(n_physical(input_.desc) / builder.n);
+    weights_ = master_ = builder.parameter(node_.parameters[0]).place;
+    if (type_ != memory::data_type::f32) weights_ = builder.make(matrix(n_out_, n_in_, type_)).place;
+    const bool is_last = builder.is_read_by_loss(planned.index);
+    output_ = builder.make(matrix(n_, n_out_, is_last ? memory::data_type::f32 : type_));
+    plan_forward(builder);
+  }
+
+  void forward(PassContext& pass) override {
+    if (type_ != memory::data_type::f32) round_weights();
+    run_all(forward_, pass.run);
+  }
+
+  std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
+    gradient_ = builder.use(gradients[0]);
+    const Tensor of_weights{matrix(n_out_, n_in_, memory::data_type::f32), builder.gradient(node_.parameters[0]).place};
+    plan_product(builder, {transposed(n_out_, n_, type_), gradient_.place}, {matrix(n_, n_in_, type_), input_.place},
+                 of_weights);
+    if (has_bias_) bias_gradient_ = builder.gradient(node_.parameters[1]).place;
+    if (!builder.needs_gradient(node_.inputs[0])) return {Tensor{}};
+    const Tensor result = builder.make(input_.desc);
+    plan_product(builder, {matrix(n_, n_out_, type_), gradient_.place}, {matrix(n_out_, n_in_, type_), weights_},
+                 {matrix(n_, n_in_, type_), result.place});
+    return {result};
+  }
+
+  void backward(PassContext& pass) override {
+    run_all(backward_, pass.run);
+    if (!has_bias_) return;
+    with_type(gradient_, [&]<class T>(T) {
+      loops().of<T>().sum_rows(storage_.at<const T>(gradient_.place), static_cast<std::size_t>(n_),
+                               static_cast<std::size_t>(n_out_), storage_.at<float>(bias_gradient_));
+    });
+  }
+
+ private:
+  void plan_forward(Builder& builder) {
+    const Tensor a{matrix(n_, n_in_, type_), input_.place};
+    const Tensor b{transposed(n_in_, n_out_, type_), weights_};
+    const Desc bias = has_bias_ ? matrix(1, n_out_, memory::data_type::f32) : Desc{};
+    const auto described = describe_matmul(builder.engine, a.desc, b.desc, bias, output_.desc);
+    if (has_bias_) {
+      const Tensor c{bias, builder.parameter(node_.parameters[1]).place};
+      forward_.push_back(builder.primitive(
+          described, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_BIAS, c}, {DNNL_ARG_DST, output_}}));
+    } else {
+      forward_.push_back(
+          builder.primitive(described, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, output_}}));
+    }
+  }
+
+  void plan_product(Builder& builder, const Tensor& a, const Tensor& b, const Tensor& result) {
+    const auto described = describe_matmul(builder.engine, a.desc, b.desc, {}, result.desc);
+    backward_.push_back(
+        builder.primitive(described, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, result}}));
+  }
+
+  void round_weights() const {
+    const auto* const from = storage_.at<const float>(master_);
+    auto* const to = storage_.at<core::bfloat16>(weights_);
+    for_parts(static_cast<std::size_t>(n_out_ * n_in_), least_elements, [&](std::size_t begin, std::size_t end) {
+      loops().bfloats.from_floats(from + begin, to + begin, end - begin);
+    });
+  }
+
+  const Node& node_;
+  const Storage& storage_;
+  bool has_bias_;
+  Tensor input_;
+  memory::data_type type_{};
+  memory::dim n_ = 0, n_in_ = 0, n_out_ = 0;
+  Place master_{}, weights_{};  ///< the parameter, and what the products read: the same, or a rounded copy
+  Tensor gradient_{};
+  Place bias_gradient_{};
+  std::vector<Primitive> forward_{};
+  std::vector<Primitive> backward_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_layer(const Planned& planned, const Linear& layer) {
+  return make_by_onednn<LinearKernel>(planned, layer);
+}
+
+}  // namespace lockstep::nn::host

@@ -1,0 +1,23 @@
+// A matrix product: features times a weight, plus a bias. GPUs compute it as a convolution: ops/conv/device.cpp.
+#pragma once
+
+#include "nn/graph/description.hpp"
+
+namespace lockstep::nn {
+
+struct Linear {
+  static constexpr LayerTraits traits{.word = "linear", .is_product = true};
+
+  std::uint64_t n_out = 0;
+  bool has_bias = true;
+
+  [[nodiscard]] Description describe(const LayerInputs& inputs) const {
+    const std::uint64_t n_in = inputs.features()[0];
+    inputs.expect_some(n_out, "outputs");
+    Description described{{n_out}, {{"weight", {n_out, n_in}, Init::uniform_fan_in, n_in}}};
+    if (has_bias) described.parameters.push_back({"bias", {n_out}, Init::uniform_fan_in, n_in});
+    return described;
+  }
+};
+
+}  // namespace lockstep::nn
