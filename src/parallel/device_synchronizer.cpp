@@ -302,9 +302,9 @@ std::optional<optim::LossScale> DeviceSynchronizer::scale_to_save() {
 bool DeviceSynchronizer::flip_bit(std::size_t slot) {
   const core::Slice& slice = sharding_.slots()[slot].slice;
   if (slice.count == 0) return false;
-  float value = fetch_slot(slot).front();
-  parallel::flip_bit(value);
-  send_parameters({slice.offset, 1}, {&value, 1});
+  const std::span<float> here = fetch_slot(slot);
+  parallel::flip_bit(here.front());
+  send_parameters(slice, here);
   here_.clear();
   own_here_.clear();
   return true;

@@ -120,7 +120,7 @@ double difference_in_ulp(const Recipe& recipe, const std::vector<float>& found, 
 RANKS_TEST(Learner, InitialValuesAreThoseOfOneRank) {
   const auto own_alone = support::world().split(support::world().rank(), 0);
   std::set<std::string> digests;
-  for (const char* const model : {"mnist_cnn", "movielens", "resnet18"}) {
+  for (const char* const model : {"mnist_cnn", "movielens"}) {
     Recipe recipe = recipe_of(model);
     for (const std::uint64_t seed : {1, 2}) {
       recipe.seed = seed;
@@ -130,7 +130,7 @@ RANKS_TEST(Learner, InitialValuesAreThoseOfOneRank) {
       digests.insert(expected);
     }
   }
-  EXPECT_EQ(digests.size(), 6u);
+  EXPECT_EQ(digests.size(), 4u);
 }
 
 // Sums of hundreds of terms that partly cancel, in another order. A step of movielens touches few rows, which are

@@ -52,6 +52,15 @@ TEST_F(OnRanks, TheLossIsThatOfOne) {
   EXPECT_LT(loss("toy 1 --synthetic-samples 512 --init-from r1/weights.h5"), one) << "weights were not loaded";
 }
 
+// Each rank takes its part of each tensor.
+TEST_F(OnRanks, WeightsOfAFileAreThoseOfOne) {
+  const std::string words = "digits --synthetic-samples 64 --max-steps 1", from = words + " --init-from r0/weights.h5";
+  static_cast<void>(trained(words + " --seed 7"));
+  const std::string one = digest(from);
+  EXPECT_NE(one, digest(words)) << "weights were not loaded";
+  for (const int n : {2, 4}) EXPECT_EQ(digest(from, n), one) << n;
+}
+
 // The digest covers the running statistics of batch normalization; another seed has another digest.
 TEST_F(OnRanks, BitsAreThoseOfOne) {
   for (const std::string words :

@@ -199,11 +199,12 @@ void Saver::tell_unsaved(const Saving& saving, const core::Error& why) const {
                                   why.problem().what, "earlier checkpoints stay"));
 }
 
-// Collective.
+// Collective. Only rank 0 has the folder of the run.
 void Saver::save_weights(const Snapshot& snapshot) const try {
-  learner_.save(scene_.run.weights_path(),
+  const bool writes = world_.rank() == 0;
+  learner_.save(writes ? scene_.run.weights_path() : "",
                 {.model = scene_.recipe.model, .epoch = snapshot.at.epoch, .samples_seen = snapshot.at.samples_seen},
-                "", scene_.run.links_of_weights());
+                "", writes ? scene_.run.links_of_weights() : core::Links::followed);
 } catch (const core::Error& error) {
   throw core::Error{
       core::ExitCode::system,
