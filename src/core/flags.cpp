@@ -28,12 +28,12 @@ struct HelpRow {
 constexpr std::size_t help_width = 120, default_column = 86;
 
 // The first names of a flag, and the placeholder of its value.
-std::string shown(const std::string& flag) {
+std::string spelling_of(const std::string& flag) {
   const std::string letter = flag.starts_with("--") ? "" : flag.substr(0, 2) + ",";
   return fmt::format("  {:<3} {}{}", letter, long_name(flag), flag.substr(std::min(flag.find(' '), flag.size())));
 }
 
-std::string list(const HelpRow& row, std::size_t column) {
+std::string lines_of(const HelpRow& row, std::size_t column) {
   if (row.flag.empty()) return row.text;
   std::string lines, line = fmt::format("{:<{}}", row.flag, column - 1);
   const auto make_room = [&](std::size_t n) {
@@ -196,7 +196,7 @@ void Flags::note(std::string_view lines, std::string_view name) {
 void Flags::heading(std::string_view title) { note(fmt::format("{:<{}}(default)\n", title, default_column)); }
 
 void Flags::mention(const std::string& flag, const Help& help) {
-  if (!help.text.empty()) state_->rows.push_back({long_name(flag), shown(flag), help.text, help.by_default});
+  if (!help.text.empty()) state_->rows.push_back({long_name(flag), spelling_of(flag), help.text, help.by_default});
 }
 
 void Flags::hide(std::string_view name) {
@@ -205,7 +205,7 @@ void Flags::hide(std::string_view name) {
 
 std::string Flags::help(std::size_t column) const {
   std::string text;
-  for (const HelpRow& row : state_->rows) text += list(row, column);
+  for (const HelpRow& row : state_->rows) text += lines_of(row, column);
   return text;
 }
 
