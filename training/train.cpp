@@ -107,7 +107,7 @@ std::string train_help() {
   flags.heading("The run");
   declare_launch(flags, launch);
   declare_run(flags, options);
-  return fmt::format("{}\n{}{}", recipe_help(), flags.help(28), exit_codes);
+  return fmt::format("{}\n{}{}", recipe_help(), flags.help(help_column), exit_codes);
 }
 
 }  // namespace

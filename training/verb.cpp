@@ -19,10 +19,10 @@ std::string help_of(const VerbCommand& command, const Verb& verb, const std::vec
   static_cast<void>(verb.declare(flags));
   Invocation launch;
   declare_launch(flags, launch);
-  const bool names_kind = verb.help_of_kind != nullptr && !arguments.front().starts_with('-');
-  const VerbText text = names_kind ? verb.help_of_kind(arguments.front(), flags) : verb.help();
-  return fmt::format("{} {} [flags]: {}\n\n{}{}  -h, --help\n{}", command.name, verb.usage, verb.summary, text.before,
-                     flags.help(), text.after);
+  const bool names_kind = verb.narrow_help != nullptr && !arguments.front().starts_with('-');
+  const std::string beginning = names_kind ? verb.narrow_help(arguments.front(), flags) : "";
+  return fmt::format("{} {} [flags]: {}\n\n{}{}  -h, --help\n", command.name, verb.usage, verb.summary, beginning,
+                     flags.help());
 }
 
 }  // namespace

@@ -12,20 +12,13 @@
 
 namespace lockstep::training {
 
-/// What the help of a verb says before and after its flags.
-struct VerbText {
-  std::string before{};
-  std::string after{};
-};
-
 struct Verb {
   std::string_view name;
-  std::string_view summary;  ///< one line for --help
-  std::string_view usage;    ///< after the command, without its flags
-  VerbText (*help)();
-  Action (*declare)(core::Flags& flags);
-  /// The same for one KIND, whose flags alone it leaves in the help; throws if there is none.
-  VerbText (*help_of_kind)(std::string_view kind, core::Flags& flags) = nullptr;
+  std::string_view summary;               ///< one line for --help
+  std::string_view usage;                 ///< after the command, without its flags
+  Action (*declare)(core::Flags& flags);  ///< with its help
+  /// Returns the beginning of the help for one KIND, and hides what is only for others; throws if there is none.
+  std::string (*narrow_help)(std::string_view kind, core::Flags& flags) = nullptr;
 };
 
 struct VerbCommand {

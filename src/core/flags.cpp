@@ -19,6 +19,7 @@ struct Place {
 
 // A line of the help: a flag as it is shown, or only text.
 struct HelpRow {
+  std::string name{};  ///< for hide()
   std::string flag{};
   std::string text{};
   std::string by_default{};
@@ -27,12 +28,12 @@ struct HelpRow {
 constexpr std::size_t help_width = 120, default_column = 86;
 
 // The first names of a flag, and the placeholder of its value.
-std::string shown(const std::string& flag) {
+std::string spelling_of(const std::string& flag) {
   const std::string letter = flag.starts_with("--") ? "" : flag.substr(0, 2) + ",";
   return fmt::format("  {:<3} {}{}", letter, long_name(flag), flag.substr(std::min(flag.find(' '), flag.size())));
 }
 
-std::string list(const HelpRow& row, std::size_t column) {
+std::string lines_of(const HelpRow& row, std::size_t column) {
   if (row.flag.empty()) return row.text;
   std::string lines, line = fmt::format("{:<{}}", row.flag, column - 1);
   const auto make_room = [&](std::size_t n) {
@@ -47,8 +48,9 @@ std::string list(const HelpRow& row, std::size_t column) {
     begin = end + 1;
   }
   if (!row.by_default.empty()) {
-    make_room(row.by_default.size() + 4);
-    line = fmt::format("{:<{}} ({})", line + ' ', default_column - 1, row.by_default);
+    const std::size_t width = row.by_default.size() + 2;
+    make_room(2 + width);
+    line = fmt::format("{:<{}}({})", line + "  ", std::min(default_column, help_width - width), row.by_default);
   }
   return lines + line + '\n';
 }
@@ -187,21 +189,23 @@ void Flags::seconds(const std::string& flag, Seconds& target, const Help& help) 
         [&target, flag](const std::string& text) { target = parse_seconds(text, long_name(flag)); });
 }
 
-void Flags::note(std::string lines) { state_->rows.push_back({.text = std::move(lines)}); }
+void Flags::note(std::string_view lines, std::string_view name) {
+  state_->rows.push_back({.name = std::string{name}, .text = std::string{lines}});
+}
 
 void Flags::heading(std::string_view title) { note(fmt::format("{:<{}}(default)\n", title, default_column)); }
 
 void Flags::mention(const std::string& flag, const Help& help) {
-  if (!help.text.empty()) state_->rows.push_back({shown(flag), help.text, help.by_default});
+  if (!help.text.empty()) state_->rows.push_back({long_name(flag), spelling_of(flag), help.text, help.by_default});
 }
 
-void Flags::hide(std::string_view flag) {
-  std::erase_if(state_->rows, [&](const HelpRow& row) { return !row.flag.empty() && long_name(row.flag) == flag; });
+void Flags::hide(std::string_view name) {
+  std::erase_if(state_->rows, [name](const HelpRow& row) { return row.name == name; });
 }
 
 std::string Flags::help(std::size_t column) const {
   std::string text;
-  for (const HelpRow& row : state_->rows) text += list(row, column);
+  for (const HelpRow& row : state_->rows) text += lines_of(row, column);
   return text;
 }
 

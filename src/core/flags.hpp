@@ -88,12 +88,12 @@ class Flags {
   template <class Enum, class Table>
   void choice(const std::string& flag, std::string_view kind, Enum& target, const Table& table, const Help& help = {});
 
-  /// Adds to the help: lines as they are, a title, or a flag that another parser takes.
-  void note(std::string lines);
+  /// Adds to the help: lines as they are, with a name for hide(); a title; or a flag that another parser takes.
+  void note(std::string_view lines, std::string_view name = "");
   void heading(std::string_view title);
   void mention(const std::string& flag, const Help& help);
-  /// Takes a flag out of the help.
-  void hide(std::string_view flag);
+  /// Takes a flag ("--name") or a note out of the help.
+  void hide(std::string_view name);
 
   /// Declares words without a flag, in order; each is required.
   void word(const std::string& title, std::string& target);

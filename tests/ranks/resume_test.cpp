@@ -117,6 +117,23 @@ TEST(Resume, AnywayTakesAnotherOrderButNotAnotherNetwork) {
   }
 }
 
+// Made by version 0.1.0, with these flags and --save-every 1. A run at its end computes nothing, so what it loads and
+// saves is the same on any processor.
+TEST(Resume, AnOldCheckpointLoadsToTheBit) {
+  const std::string old = fs::path{__FILE__}.parent_path() / "golden" / "step-000000004";
+  for (const int n_ranks : {1, 2}) {
+    const TemporaryFolder folder;
+    const Ended ended =
+        run(words_of("train toy --synthetic-samples 64 --batch 16 --epochs 1 --optimizer adam --lr 0.01 "
+                     "--deterministic --threads 1 --digest"),
+            "--resume " + old + " --run-dir " + folder / "r", on_one_node(n_ranks));
+    EXPECT_NE(ended.out.find("weights 0b6743bb29c5af8792741516a182935d losses 3705186ba73986d5b8f87db25290f14e"),
+              std::string::npos)
+        << ended.out;
+    run(words_of("ckpt diff " + old), folder / "r");
+  }
+}
+
 TEST(Resume, TheBestCheckpointHasAName) {
   const TemporaryFolder folder;
   run(words_of("train digits --synthetic-samples 64 --epochs 1 --save-every 1 --threads 1"),

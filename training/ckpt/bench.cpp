@@ -351,8 +351,8 @@ int bench(const BenchArguments& arguments, const runtime::Session& session) {
 
 }  // namespace
 
-VerbText bench_help() {
-  return {R"(  lockstep ckpt bench /scratch/me                       measure on the file system of /scratch/me
+constexpr std::string_view bench_help =
+    R"(  lockstep ckpt bench /scratch/me                       measure on the file system of /scratch/me
   lockstep ckpt bench /scratch/me --like r --nproc 4    with tensors like those of run r
 
 Writes and reads checkpoints in a temporary folder in FOLDER, which it removes. It also times the same bytes without a
@@ -361,10 +361,10 @@ in its own file. Times are those of the slowest rank, as medians with their 95 %
 read back from the page cache. In a training with --save-every, training pauses while a checkpoint is copied, and
 continues while it is written.
 
-)"};
-}
+)";
 
 Action declare_bench(core::Flags& flags) {
+  flags.note(bench_help);
   auto arguments = std::make_shared<BenchArguments>();
   flags.word("FOLDER", arguments->folder);
   flags.text("--like FOLDER", arguments->like, "tensors of this checkpoint, or of a run's newest");

@@ -175,8 +175,7 @@ core::ExitCode cat(const CatArguments& arguments) {
 
 }  // namespace
 
-VerbText cat_help() {
-  return {R"(  lockstep ckpt cat r
+constexpr std::string_view cat_help = R"(  lockstep ckpt cat r
   lockstep ckpt cat r conv1.weight exp_avg/conv1.weight
   lockstep ckpt cat weights.h5 fc.bias --all | sort -g
 
@@ -185,10 +184,10 @@ TENSOR it lists all tensors with the digest (XXH3, 128 bits) of their values, wh
 ranks. For a TENSOR it prints the minimum, maximum and mean, the number of values that are not finite, and the first
 values.
 
-)"};
-}
+)";
 
 Action declare_cat(core::Flags& flags) {
+  flags.note(cat_help);
   auto o = std::make_shared<CatArguments>();
   flags.word("FOLDER", o->place);
   flags.words("TENSOR", o->tensors, 0);

@@ -52,8 +52,7 @@ core::ExitCode diff(const Pair& folders) {
 
 }  // namespace
 
-VerbText diff_help() {
-  return {R"(  lockstep ckpt diff r s
+constexpr std::string_view diff_help = R"(  lockstep ckpt diff r s
   lockstep ckpt diff r/checkpoints/step-000000100 r/checkpoints/step-000000200
 
 Compares all tensors bit by bit: parameters, states of the optimizer, statistics. The number of ranks that wrote them
@@ -61,10 +60,10 @@ does not matter. Prints how the positions of the runs differ. For the first tens
 different element, both values, and the number of floats between them (ULP). For a run's folder it uses the newest
 complete checkpoint. Exit code 0: equal; 1: different, or one is damaged.
 
-)"};
-}
+)";
 
 Action declare_diff(core::Flags& flags) {
+  flags.note(diff_help);
   auto folders = std::make_shared<Pair>();
   flags.word("FOLDER", folders->first);
   flags.word("OTHER", folders->second);

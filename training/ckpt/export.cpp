@@ -24,8 +24,7 @@ core::ExitCode export_tensors(const ExportArguments& arguments) {
 
 }  // namespace
 
-VerbText export_help() {
-  return {R"(  lockstep ckpt export r --out weights.safetensors
+constexpr std::string_view export_help = R"(  lockstep ckpt export r --out weights.safetensors
   lockstep ckpt export r/checkpoints/step-000000100 --out all.npz --optimizer
   lockstep ckpt export weights.h5 --out weights.npz
 
@@ -37,10 +36,10 @@ and running statistics are float32, with the names and shapes of PyTorch's state
   .npz            numpy.load: not compressed
   .safetensors    safetensors.torch.load_file, ...
 
-)"};
-}
+)";
 
 Action declare_export(core::Flags& flags) {
+  flags.note(export_help);
   auto o = std::make_shared<ExportArguments>();
   flags.word("FOLDER", o->place);
   declare_new(flags, o->file, "new file; its ending sets the format; appears when it is complete");

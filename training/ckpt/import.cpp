@@ -28,8 +28,7 @@ core::ExitCode import_tensors(const ImportArguments& arguments) {
 
 }  // namespace
 
-VerbText import_help() {
-  return {R"(  lockstep ckpt import mine.safetensors --out weights.h5
+constexpr std::string_view import_help = R"(  lockstep ckpt import mine.safetensors --out weights.h5
   lockstep train RECIPE --init-from weights.h5
 
 FILE is HDF5, .npz or .safetensors; its content decides, not its name. Tensors have the names and shapes of PyTorch's
@@ -37,10 +36,10 @@ state_dict, and are float32, or float16 or bfloat16, which are converted to floa
 and states of an optimizer (exp_avg/NAME beside NAME) are left out. --init-from also reads FILE directly; the import
 adds one format, and a check sum for each tensor.
 
-)"};
-}
+)";
 
 Action declare_import(core::Flags& flags) {
+  flags.note(import_help);
   auto o = std::make_shared<ImportArguments>();
   flags.word("FILE", o->from);
   declare_new(flags, o->file, "new file, ends in .h5; appears when it is complete");

@@ -80,8 +80,7 @@ core::ExitCode list(const std::string& folder) {
 
 }  // namespace
 
-VerbText ls_help() {
-  return {R"(  lockstep ckpt ls r
+constexpr std::string_view ls_help = R"(  lockstep ckpt ls r
 
 Lists checkpoints, the newest first: the epoch and step at which the run would continue, and the samples seen before. A
 checkpoint is `complete` if it has its index, its mark, and all files at full size; lockstep ckpt verify also reads
@@ -89,10 +88,10 @@ them. `best` and `epoch-010` are other names of a checkpoint that lockstep train
 1: one is damaged or incomplete, as its row says; 2: one has content that Lockstep never writes, or the name of another
 step; 3: one could not be read. Symbolic links called step-N are not counted; a message names each.
 
-)"};
-}
+)";
 
 Action declare_ls(core::Flags& flags) {
+  flags.note(ls_help);
   auto folder = std::make_shared<std::string>();
   flags.word("FOLDER", *folder);
   return {.check = {}, .run = [folder](const runtime::Session& session) {

@@ -86,8 +86,7 @@ core::ExitCode prune(const PruneArguments& arguments) {
 
 }  // namespace
 
-VerbText prune_help() {
-  return {R"(  lockstep ckpt prune r --keep 1
+constexpr std::string_view prune_help = R"(  lockstep ckpt prune r --keep 1
 
 Removes all checkpoints that are older than the N newest complete ones. Also removes damaged and incomplete checkpoints,
 leftovers of killed runs, and checkpoints that a run marked as suspect.
@@ -96,10 +95,10 @@ files that Lockstep has not made, stays, and a message says so. Nothing is remov
 symbolic link, or if one has the name of another step (exit code 2). Do not use it on a running training, which keeps as
 many as its own --keep.
 
-)"};
-}
+)";
 
 Action declare_prune(core::Flags& flags) {
+  flags.note(prune_help);
   auto arguments = std::make_shared<PruneArguments>();
   flags.word("FOLDER", arguments->folder);
   flags.number("--keep N", arguments->keep, std::uint64_t{1}, std::uint64_t{1'000'000},

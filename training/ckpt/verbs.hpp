@@ -11,35 +11,24 @@
 
 namespace lockstep::training::ckpt {
 
-VerbText ls_help();
 Action declare_ls(core::Flags& flags);
-VerbText verify_help();
 Action declare_verify(core::Flags& flags);
-VerbText diff_help();
 Action declare_diff(core::Flags& flags);
-VerbText cat_help();
 Action declare_cat(core::Flags& flags);
-VerbText export_help();
 Action declare_export(core::Flags& flags);
-VerbText import_help();
 Action declare_import(core::Flags& flags);
-VerbText prune_help();
 Action declare_prune(core::Flags& flags);
-VerbText bench_help();
 Action declare_bench(core::Flags& flags);
 
 inline constexpr std::array<Verb, 8> verbs{{
-    {"ls", "list the checkpoints of a run, with epoch and step", "ls FOLDER", ls_help, declare_ls},
-    {"verify", "verify every byte of checkpoints", "verify FOLDER", verify_help, declare_verify},
-    {"diff", "find the first tensor and element in which two differ", "diff FOLDER FOLDER", diff_help, declare_diff},
-    {"cat", "list the tensors of a checkpoint, or print values", "cat FOLDER [TENSOR...]", cat_help, declare_cat},
-    {"export", "write the tensors to an HDF5, .npz or .safetensors file", "export FOLDER --out FILE", export_help,
-     declare_export},
-    {"import", "convert another program's weights to a file of Lockstep's", "import FILE --out FILE", import_help,
-     declare_import},
-    {"prune", "remove all but the newest complete checkpoints, and leftovers", "prune FOLDER", prune_help,
-     declare_prune},
-    {"bench", "measure how fast checkpoints are written and read, against the file system", "bench FOLDER", bench_help,
+    {"ls", "list the checkpoints of a run, with epoch and step", "ls FOLDER", declare_ls},
+    {"verify", "verify every byte of checkpoints", "verify FOLDER", declare_verify},
+    {"diff", "find the first tensor and element in which two differ", "diff FOLDER FOLDER", declare_diff},
+    {"cat", "list the tensors of a checkpoint, or print values", "cat FOLDER [TENSOR...]", declare_cat},
+    {"export", "write the tensors to an HDF5, .npz or .safetensors file", "export FOLDER --out FILE", declare_export},
+    {"import", "convert another program's weights to a file of Lockstep's", "import FILE --out FILE", declare_import},
+    {"prune", "remove all but the newest complete checkpoints, and leftovers", "prune FOLDER", declare_prune},
+    {"bench", "measure how fast checkpoints are written and read, against the file system", "bench FOLDER",
      declare_bench},
 }};
 

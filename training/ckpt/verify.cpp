@@ -102,8 +102,7 @@ class Verification {
 
 }  // namespace
 
-VerbText verify_help() {
-  return {R"(  lockstep ckpt verify r
+constexpr std::string_view verify_help = R"(  lockstep ckpt verify r
   lockstep ckpt verify r --nproc 4      four ranks read different files
 
 Reads every file once and compares its digest with the one in the index, and the index's digest with its mark. Exit
@@ -112,10 +111,10 @@ never writes, such as the path of a file, a file is a link or not a regular file
 step; 3: one could not be read. The last line then says how to go on, for example from the newest whole one. Checkpoints
 that a run removes meanwhile are ignored; so are symbolic links called step-N, with a message for each.
 
-)"};
-}
+)";
 
 Action declare_verify(core::Flags& flags) {
+  flags.note(verify_help);
   auto folder = std::make_shared<std::string>();
   flags.word("FOLDER", *folder);
   return {.check = {}, .run = [folder](const runtime::Session& session) {

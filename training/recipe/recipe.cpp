@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/suggest.hpp"
 #include "training/recipe/find.hpp"
 #include "training/recipe/layers.hpp"
 #include "training/recipe/toml.hpp"
@@ -22,14 +23,30 @@ void keep(RecipeWords& words, std::string_view key, const std::string& flag, con
   words.settings.push_back({.key = std::string{key}, .text = text, .origin = typed(flag)});
 }
 
+std::string default_of(const Key& key) {
+  if (!key.default_text.empty()) return std::string{key.default_text};
+  const std::string word = to_word(key, Recipe{});
+  if (!key.is_boolean()) return word;
+  return word == "true" ? "on" : "off";
+}
+
+core::Help help_of(const Key& key) {
+  std::string help{key.help};
+  if (help.empty())  // the words that it goes with say enough
+    for (const char letter : key.use.words) help += letter == ' ' ? ", " : std::string(1, letter);
+  if (const auto words = words_of(key); !words.empty()) help += (help.empty() ? "" : ": ") + core::join(words);
+  return {help, default_of(key)};
+}
+
 void declare_key(core::Flags& flags, const Key& key, RecipeWords& words) {
   const std::string flag = flag_of(key.name);
   if (key.is_boolean()) {
     const std::string no_flag = fmt::format("--no-{}", key.name);
-    flags.action(flag, {}, [&words, &key, flag] { keep(words, key.name, flag, "true"); });
+    flags.action(flag, help_of(key), [&words, &key, flag] { keep(words, key.name, flag, "true"); });
     flags.action(no_flag, {}, [&words, &key, no_flag] { keep(words, key.name, no_flag, "false"); });
   } else {
-    flags.value(flag, [&words, &key, flag](const std::string& text) { keep(words, key.name, flag, text); });
+    flags.value(fmt::format("{} {}", flag, key.placeholder), help_of(key),
+                [&words, &key, flag](const std::string& text) { keep(words, key.name, flag, text); });
   }
 }
 
@@ -85,7 +102,12 @@ void declare_recipe(core::Flags& flags, RecipeWords& words) {
 }
 
 void declare_keys(core::Flags& flags, RecipeWords& words) {
-  for (const Key& key : all_keys()) declare_key(flags, key, words);
+  for (const Section section : all_sections) {
+    flags.note("\n");
+    flags.heading(title(section));
+    for (const Key& key : all_keys())
+      if (key.section == section) declare_key(flags, key, words);
+  }
   declare_arch(flags, words);
   declare_foreign(flags, words);
 }

@@ -118,6 +118,9 @@ struct RecipeWords {
   std::vector<Setting> settings{};
 };
 
+/// Where texts of the help of training begin.
+inline constexpr std::size_t help_column = 28;
+
 /// Declares a flag for each key; parsing fills `words`, which must outlive `flags`.
 void declare_keys(core::Flags& flags, RecipeWords& words);
 /// Also declares RECIPE and the numbers after it.

@@ -15,22 +15,6 @@ bool is_printed(const Key& key, const Recipe& recipe) {
   return may_be_empty || is_set(key, recipe);
 }
 
-std::string default_of(const Key& key) {
-  if (!key.default_text.empty()) return std::string{key.default_text};
-  const std::string word = to_word(key, Recipe{});
-  if (!key.is_boolean()) return word;
-  return word == "true" ? "on" : "off";
-}
-
-std::string help_of(const Key& key) {
-  const std::string flag = fmt::format("--{} {}", key.name, key.placeholder);
-  std::string help{key.help};
-  if (help.empty())  // the words that it goes with say enough
-    for (const char letter : key.use.words) help += letter == ' ' ? ", " : std::string(1, letter);
-  if (const auto words = words_of(key); !words.empty()) help += (help.empty() ? "" : ": ") + core::join(words);
-  return fmt::format("      {:<22} {:<62} ({})\n", flag, help, default_of(key));
-}
-
 constexpr std::string_view examples =
     R"(lockstep train RECIPE [EPOCHS [SAVE-EVERY]] [flags]: train a model from a recipe, data-parallel
 
@@ -84,12 +68,10 @@ std::string recipe_help() {
   for (const ShippedRecipe& recipe : list_recipes())
     text += fmt::format("  {:<22} {}\n", recipe.name, summary_of(read_recipe(recipe.path)));
   for (const std::string_view part : {explanation, core::instruction_limit_help, more_explanation}) text += part;
-  for (const Section section : all_sections) {
-    text += fmt::format("\n{}\n", title(section));
-    for (const Key& key : all_keys())
-      if (key.section == section) text += help_of(key);
-  }
-  return text;
+  core::Flags flags{""};
+  RecipeWords words;
+  declare_keys(flags, words);
+  return text + flags.help(help_column);
 }
 
 }  // namespace lockstep::training

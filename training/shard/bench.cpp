@@ -187,27 +187,15 @@ std::string_view name_of_layout(data::ChannelOrder layout) noexcept {
   return layout == data::ChannelOrder::nchw ? "nchw" : "nhwc";
 }
 
-VerbText bench_help() {
-  return {R"(  lockstep shard bench d                            random order, batches of 64, float32; about 20 s
+constexpr std::string_view bench_help =
+    R"(  lockstep shard bench d                            random order, batches of 64, float32; about 20 s
   lockstep shard bench d --nproc 4 --batch 256 --augment crop:28:4,flip,normalize:0.5:0.25
   lockstep shard bench d --cold --order sequential --cache none --json b.json
 
-)",
-          R"(
-Each stage uses these threads and the rank's own:
-  - copy: from memory into the cache; the other stages are compared with it (data that stay in a cache exceed it)
-  - pread: reads the files only
-  - read: with check sums and decompression
-  - augment: samples in memory
-  - loader: the whole path, as a trainer uses it
-The stages alternate, seven times each. Figures are medians with their 95 % interval, if there are enough repeats. Rates
-are those of all ranks together.
-Memory: the loader's batches, and at most 0.5 GiB for the copy. With --cache auto or node, also the set once per node;
-else up to 64 MiB of samples read ahead.
-)"};
-}
+)";
 
 Action declare_bench(core::Flags& flags) {
+  flags.note(bench_help);
   auto o = std::make_shared<BenchOptions>();
   constexpr std::uint64_t one = 1;
   constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
@@ -240,6 +228,18 @@ Action declare_bench(core::Flags& flags) {
   flags.number("--epochs N", o->epochs, one, std::uint64_t{1000},
                {"passes over the whole split for each stage, instead", "none"});
   flags.text("--json F", o->json, "write all figures to F");
+  flags.note(R"(
+Each stage uses these threads and the rank's own:
+  - copy: from memory into the cache; the other stages are compared with it (data that stay in a cache exceed it)
+  - pread: reads the files only
+  - read: with check sums and decompression
+  - augment: samples in memory
+  - loader: the whole path, as a trainer uses it
+The stages alternate, seven times each. Figures are medians with their 95 % interval, if there are enough repeats. Rates
+are those of all ranks together.
+Memory: the loader's batches, and at most 0.5 GiB for the copy. With --cache auto or node, also the set once per node;
+else up to 64 MiB of samples read ahead.
+)");
   return {.check = [o, &flags] { check(flags, *o); },
           .run = [o](const runtime::Session& session) { return bench(*o, session); }};
 }

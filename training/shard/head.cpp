@@ -64,24 +64,23 @@ int head(const HeadArguments& o, const runtime::Session& session) {
 
 }  // namespace
 
-VerbText head_help() {
-  return {R"(  lockstep shard head d
+constexpr std::string_view head_help = R"(  lockstep shard head d
   lockstep shard head d --split val -n 1
 
 Prints id, label and range of values of the first samples; draws uint8 images up to 32 x 32 in ten shades.
 
-)",
-          R"(
-Memory: one chunk. One rank does all the work.
-)"};
-}
+)";
 
 Action declare_head(core::Flags& flags) {
+  flags.note(head_help);
   auto o = std::make_shared<HeadArguments>();
   flags.word("FOLDER", o->folder);
   flags.text("--split NAME", o->split, {"train, val", "the first"});
   flags.number("-n,--samples N", o->samples, std::uint64_t{1}, std::numeric_limits<std::uint64_t>::max(),
                "number of samples");
+  flags.note(R"(
+Memory: one chunk. One rank does all the work.
+)");
   return {.check = {}, .run = [o](const runtime::Session& session) { return head(*o, session); }};
 }
 

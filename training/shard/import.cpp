@@ -120,9 +120,18 @@ order of the words.
 lockstep train learns classes of images, and numbers (--no-classes) of tables; it has no model for classes of tables.
 )";
 
-}  // namespace
+constexpr std::string_view import_notes = R"(
+Memory: three chunks (of images on several threads, four) and one shard's check sums per rank (some 20 MB by default).
+Besides, images need 8 bytes and the name of each file; movielens some 50 bytes for each user and item while it reads
+them, and 8 later; hdf5 one of the file's chunks of x and y, at most 256 MiB each. The first rank needs some 100 bytes
+for each sample that is compared with the others, at most two million. If the input is text or compressed
+(csv, .gz, .npz), each node has a temporary file of the decompressed size in the temporary folder (TMPDIR).
 
-VerbText import_help() {
+An HDF5 file may name other files with its content: external storage, external links, virtual data sets. They are read
+only with --allow-external-files, because the author of the file chose them, and their content goes into the shards.
+)";
+
+std::string import_help() {
   std::string text = R"(  lockstep shard import mnist downloads/mnist --out m
   lockstep shard import images photos --out p --resize 256 --crop 224 --val 0.1 --shuffle --nproc 4
   lockstep shard import hdf5 old.h5 --out n --x-name images --y-name labels --compress zstd
@@ -132,32 +141,24 @@ Kinds
 )";
   for (const data::Importer& importer : data::importers)
     text += fmt::format("  {:<10} {}\n", importer.name, importer.summary);
-  return {text + '\n', std::string{labels_help} + R"(
-Memory: three chunks (of images on several threads, four) and one shard's check sums per rank (some 20 MB by default).
-Besides, images need 8 bytes and the name of each file; movielens some 50 bytes for each user and item while it reads
-them, and 8 later; hdf5 one of the file's chunks of x and y, at most 256 MiB each. The first rank needs some 100 bytes
-for each sample that is compared with the others, at most two million. If the input is text or compressed
-(csv, .gz, .npz), each node has a temporary file of the decompressed size in the temporary folder (TMPDIR).
-
-An HDF5 file may name other files with its content: external storage, external links, virtual data sets. They are read
-only with --allow-external-files, because the author of the file chose them, and their content goes into the shards.
-)"};
+  return text + '\n';
 }
 
-VerbText import_kind_help(std::string_view kind, core::Flags& flags) {
+}  // namespace
+
+std::string narrow_import_help(std::string_view kind, core::Flags& flags) {
   const data::Importer& importer = core::find_named(data::importers, kind, "importer", "lockstep shard import");
-  bool has_labels = false;
   for (const FlagUse& use : import_flags) {
-    if (!is_for(use, kind))
-      flags.hide(use.flag);
-    else if (use.flag == "--no-classes")
-      has_labels = true;
+    if (is_for(use, kind)) continue;
+    flags.hide(use.flag);
+    if (use.flag == "--no-classes") flags.hide("labels");
   }
-  return {fmt::format("{}: {}\n\nPATH\n{}\n", importer.name, importer.summary, importer.layouts),
-          std::string{has_labels ? labels_help : ""}};
+  flags.hide("all kinds");
+  return fmt::format("{}: {}\n\nPATH\n{}\n", importer.name, importer.summary, importer.layouts);
 }
 
 Action declare_import(core::Flags& flags) {
+  flags.note(import_help(), "all kinds");
   auto o = std::make_shared<ImportArguments>();
   flags.word("KIND", o->kind);
   flags.words("KIND or PATH", o->paths, 1);
@@ -191,6 +192,8 @@ Action declare_import(core::Flags& flags) {
   declare_val(flags, o->pack, {val_of_input, "none"});
   declare_packing(flags, o->pack);
   o->pack.compares = true;
+  flags.note(labels_help, "labels");
+  flags.note(import_notes, "all kinds");
   return {.check = [o, &flags] { check(flags, *o); },
           .run = [o](const runtime::Session& session) { return import(*o, session); },
           .drill = o->pack.drill};

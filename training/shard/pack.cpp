@@ -14,22 +14,22 @@ struct PackArguments {
 
 }  // namespace
 
-VerbText pack_help() {
-  return {R"(  lockstep shard pack d --out dz --compress zstd --level 9      smaller on disk
+constexpr std::string_view pack_help =
+    R"(  lockstep shard pack d --out dz --compress zstd --level 9      smaller on disk
   lockstep shard pack d --out dc --chunk-size 1M                less to decompress for one sample
   lockstep shard pack d --out ds --shuffle                      mixes samples that were sorted by class
 
 Splits, ids within a split, classes and extra files stay the same; only --shuffle changes the order. Without --compress,
 the compression stays the same.
 
-)",
-          repacking_memory_help()};
-}
+)";
 
 Action declare_pack(core::Flags& flags) {
+  flags.note(pack_help);
   auto o = std::make_shared<PackArguments>();
   flags.word("FOLDER", o->folder);
   declare_packing(flags, o->repack.pack);
+  flags.note(repacking_memory_help);
   return {.check = [o, &flags] { check_repacking(flags, o->repack); },
           .run =
               [o](const runtime::Session& session) {

@@ -17,11 +17,4 @@ int repack(const runtime::Session& session, const RepackOptions& options,
   return pack_and_report(session, *source, pack);
 }
 
-std::string repacking_memory_help() {
-  return R"(
-Memory: three decompressed chunks of the old and the new set per rank (some 30 MB by default). If a compressed set is
-read in another order, up to 256 MiB of decompressed chunks.
-)";
-}
-
 }  // namespace lockstep::training::shard

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <string_view>
 
 #include "training/command.hpp"
 #include "training/shard/packing.hpp"
@@ -24,7 +25,9 @@ void check_repacking(const core::Flags& flags, RepackOptions& options);
 int repack(const runtime::Session& session, const RepackOptions& options,
            const std::function<std::unique_ptr<SetSource>()>& open);
 
-/// The lines of --help about memory.
-[[nodiscard]] std::string repacking_memory_help();
+inline constexpr std::string_view repacking_memory_help = R"(
+Memory: three decompressed chunks of the old and the new set per rank (some 30 MB by default). If a compressed set is
+read in another order, up to 256 MiB of decompressed chunks.
+)";
 
 }  // namespace lockstep::training::shard

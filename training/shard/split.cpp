@@ -29,14 +29,12 @@ std::unique_ptr<SetSource> open(const SplitArguments& o) {
 
 }  // namespace
 
-VerbText split_help() {
-  return {R"(  lockstep shard split d --out e --val 0.1 --seed 3
+constexpr std::string_view split_help = R"(  lockstep shard split d --out e --val 0.1 --seed 3
 
-)",
-          "\nWithout --compress the compression stays.\n" + repacking_memory_help()};
-}
+)";
 
 Action declare_split(core::Flags& flags) {
+  flags.note(split_help);
   auto o = std::make_shared<SplitArguments>();
   flags.word("FOLDER", o->folder);
   flags.heading("How to split");
@@ -45,6 +43,8 @@ Action declare_split(core::Flags& flags) {
   flags.toggle("--join", o->join, {"first join the samples of all splits", "refuse a set that is split"});
   declare_packing(flags, o->repack.pack);
   o->repack.pack.compares = true;
+  flags.note("\nWithout --compress the compression stays.\n");
+  flags.note(repacking_memory_help);
   return {.check =
               [o, &flags] {
                 flags.require("--val", "SHARE, such as 0.1");

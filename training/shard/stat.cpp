@@ -148,23 +148,22 @@ int stat(const StatArguments& o, const runtime::Session& session) {
 
 }  // namespace
 
-VerbText stat_help() {
-  return {R"(  lockstep shard stat d
+constexpr std::string_view stat_help = R"(  lockstep shard stat d
   lockstep shard stat d --json > d.json
 
 Prints types, shapes, splits, sizes, and the number of samples of each class. `ratio` is the size of the samples divided
 by that of the files. Reads the manifest and, if there are classes, all labels; to check the other data, use verify.
 
-)",
-          R"(
-Memory: one chunk of labels per rank.
-)"};
-}
+)";
 
 Action declare_stat(core::Flags& flags) {
+  flags.note(stat_help);
   auto o = std::make_shared<StatArguments>();
   flags.word("FOLDER", o->folder);
   flags.toggle("--json", o->json, "print JSON to stdout (share/lockstep/schemas/shard_stat-1.schema.json)");
+  flags.note(R"(
+Memory: one chunk of labels per rank.
+)");
   return {.check = {}, .run = [o](const runtime::Session& session) { return stat(*o, session); }};
 }
 

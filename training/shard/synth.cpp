@@ -39,9 +39,7 @@ int synth(const SynthArguments& o, const runtime::Session& session) {
   return pack_and_report(session, *source, o.pack);
 }
 
-}  // namespace
-
-VerbText synth_help() {
+std::string synth_help() {
   std::string text = R"(  lockstep shard synth digits --out d --samples 60000
   lockstep shard synth ratings --out r --samples 100000 --val 0.1
   lockstep shard synth images --out i --samples 10000 --height 224 --width 224 --classes 1000 --nproc 4
@@ -50,12 +48,13 @@ Kinds
 )";
   for (const data::Synthesizer& kind : data::synthesizers)
     text += fmt::format("  {:<10} {}\n", kind.name, kind.summary);
-  return {text + '\n', R"(
-Memory: three chunks and one shard's check sums per rank (some 20 MB by default), for any number of samples.
-)"};
+  return text + '\n';
 }
 
+}  // namespace
+
 Action declare_synth(core::Flags& flags) {
+  flags.note(synth_help());
   auto o = std::make_shared<SynthArguments>();
   constexpr std::uint64_t one = 1;
   constexpr std::uint64_t most_samples = std::uint64_t{1} << 48;
@@ -73,6 +72,9 @@ Action declare_synth(core::Flags& flags) {
   flags.number("--items N", o->synth.items, one, most_ids, "ratings: number of items");
   declare_val(flags, o->pack, {val_of_input, "none"});
   declare_packing(flags, o->pack);
+  flags.note(R"(
+Memory: three chunks and one shard's check sums per rank (some 20 MB by default), for any number of samples.
+)");
   return {.check = [o, &flags] { check(flags, *o); },
           .run = [o](const runtime::Session& session) { return synth(*o, session); },
           .drill = o->pack.drill};

@@ -56,8 +56,7 @@ int verify(const std::string& folder, const runtime::Session& session) {
 
 }  // namespace
 
-VerbText verify_help() {
-  return {R"(  lockstep shard verify d
+constexpr std::string_view verify_help = R"(  lockstep shard verify d
   lockstep shard verify d --nproc 4      four ranks read different shards
 
 Reads every file once and compares its digest with the one in the manifest. If a file differs, the check sums show
@@ -66,15 +65,15 @@ classes, and an index that contradicts the manifest or the bytes are reported to
 notes, are ignored. Exit code 0: the set is whole; 1: it is damaged, with one line for each defect; 2 or 3: a file
 could not be read, and the others are whole.
 
-)",
-          R"(
-Memory: a piece of 4 MiB and one shard's check sums per rank.
-)"};
-}
+)";
 
 Action declare_verify(core::Flags& flags) {
+  flags.note(verify_help);
   auto folder = std::make_shared<std::string>();
   flags.word("FOLDER", *folder);
+  flags.note(R"(
+Memory: a piece of 4 MiB and one shard's check sums per rank.
+)");
   return {.check = {}, .run = [folder](const runtime::Session& session) { return verify(*folder, session); }};
 }
 

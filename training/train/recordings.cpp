@@ -5,7 +5,7 @@
 namespace lockstep::training {
 namespace {
 
-runtime::Recording record(runtime::Stream& stream, const std::function<void()>& enqueue) try {
+runtime::Recording make_recording(runtime::Stream& stream, const std::function<void()>& enqueue) try {
   return stream.record(enqueue);
 } catch (const core::Error& error) {
   core::Problem problem = error.problem();
@@ -19,7 +19,7 @@ runtime::Recording record(runtime::Stream& stream, const std::function<void()>& 
 void Recordings::run(const Key& key, runtime::Stream& stream, const std::function<void()>& enqueue) {
   Recorded& recorded = recorded_[key];
   if (recorded.n_made++ == 0) return enqueue();
-  if (recorded.n_made == 2) recorded.recording = record(stream, enqueue);
+  if (recorded.n_made == 2) recorded.recording = make_recording(stream, enqueue);
   stream.replay(recorded.recording);
 }
 

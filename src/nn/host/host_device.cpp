@@ -65,8 +65,9 @@ std::unique_ptr<Device> open_device(int n_threads) {
 
 std::vector<std::pair<std::string, std::string>> host_libraries() {
   const dnnl_version_t& onednn = *dnnl_version();
-  return {{"kokkos", fmt::format("{}.{}.{}", KOKKOS_VERSION / 10000, KOKKOS_VERSION / 100 % 100, KOKKOS_VERSION % 100)},
-          {"onednn", fmt::format("{}.{}.{}", onednn.major, onednn.minor, onednn.patch)}};
+  return {
+      {"kokkos", fmt::format("{}.{}.{:02}", KOKKOS_VERSION / 10000, KOKKOS_VERSION / 100 % 100, KOKKOS_VERSION % 100)},
+      {"onednn", fmt::format("{}.{}.{}", onednn.major, onednn.minor, onednn.patch)}};
 }
 
 }  // namespace lockstep::nn

@@ -159,6 +159,8 @@ TEST(Flags, TheHelpHasEachFlagWithItsDefault) {
   flags.mention("--elsewhere", {"another parser takes it", "none"});
   flags.mention("--hidden", "not for this kind");
   flags.hide("--hidden");
+  flags.note("Not for this kind\n", "others");
+  flags.hide("others");
   EXPECT_EQ(flags.help(),
             "What to do                                                                            (default)\n"
             "  -n, --number N         how many                                                     (7)\n"
@@ -177,14 +179,19 @@ TEST(Flags, TheHelpHasEachFlagWithItsDefault) {
 
 TEST(Flags, TheHelpBreaksLongLines) {
   Flags flags{""};
-  flags.mention("--flag", {"word word word word word word word word word word word word word word word word word word "
-                           "word word word word",
-                           "something"});
-  EXPECT_EQ(
-      flags.help(28),
-      "      --flag                word word word word word word word word word word word word word word word word "
-      "word "
-      "word\n                            word word word word                                       (something)\n");
+  const std::string words =
+      "word word word word word word word word word word word word word word word word word word ";
+  flags.mention("--flag", {words + "last line", "something"});
+  flags.mention("--other", {words, "a default of some length, for which there is room"});
+  std::string expected = "      --flag                " + words;
+  expected.back() = '\n';
+  expected +=
+      "                            last line                                                 (something)\n"
+      "      --other               " +
+      words;
+  expected.back() = '\n';
+  expected += std::string(69, ' ') + "(a default of some length, for which there is room)\n";
+  EXPECT_EQ(flags.help(28), expected);
 }
 
 }  // namespace
