@@ -87,7 +87,10 @@ void refuse_irreplaceable(const std::string& path, std::string_view flag) {
 
 bool is_shard_set(const std::string& folder) {
   constexpr std::string_view begin = "{\n  \"format\": \"lockstep-shards\"";
-  std::ifstream manifest{fs::path{folder} / "manifest.json", std::ios::binary};
+  const fs::path path = fs::path{folder} / "manifest.json";
+  std::error_code none;
+  if (!fs::is_regular_file(path, none)) return false;  // a named pipe would be waited for
+  std::ifstream manifest{path, std::ios::binary};
   std::string text(begin.size(), '\0');
   return manifest.read(text.data(), static_cast<std::streamsize>(text.size())) && text == begin;
 }

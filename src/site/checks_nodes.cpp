@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 #include <set>
 
 #include "site/checks.hpp"
@@ -194,7 +193,8 @@ void check_ssh(const Look& look) {
   for (const Variable& variable : look.script.variables)
     if (has_nodes(variable.value)) of_nodes.insert(variable.name);
   std::string_view of_loop;  // done < INPUT
-  for (const Command& command : look.script.commands | std::views::reverse) {
+  for (auto at = look.script.commands.rbegin(); at != look.script.commands.rend(); ++at) {
+    const Command& command = *at;
     const auto words = unwrapped(command.words);
     if (command.words[0] == "done" && !command.input.empty()) of_loop = command.input;
     if (words.empty() || !is_one_of(words[0], "read mapfile readarray")) continue;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int most_depth = 20;              ///< of quotes and brackets within one another
 constexpr std::size_t most_words = 50'000;  ///< with those of commands within commands
-constexpr std::size_t most_input = 200;     ///< characters of a pipe that are kept
+constexpr std::size_t most_input = 200;     ///< characters of it that are kept
 
 constexpr std::array<std::string_view, 10> grammar_words{"if",    "then",  "elif", "else", "do",
                                                          "while", "until", "!",    "{",    "time"};
@@ -318,7 +318,7 @@ class Reader {
     std::string word = std::exchange(word_, {});
     const Word is = std::exchange(next_, Word::argument);
     if (is == Word::end_of_here_document) here_documents_.push_back({std::move(word), may_have_tabs_});
-    if (is == Word::input) command_.input = std::move(word);
+    if (is == Word::input) command_.input = word.substr(0, most_input);
     if (is != Word::argument) return;
     const bool opens_function = word == "{" && command_.words.size() == 2 && command_.words[0] == "function";
     if (opens_function) end_command();

@@ -18,7 +18,7 @@ inline constexpr char literal_dollar = '\x1a';
 struct Command {
   int line = 0;  ///< of its first word
   std::vector<std::string> words{};
-  std::string input{};         ///< what < or <<< gives it; the end of what comes before its |; both as they are written
+  std::string input{};         ///< the begin of what < or <<< gives it, or the end of what is before its |, as written
   bool is_condition = false;   ///< after if or elif, or one that tests: "[", "[[", "test"
   bool is_in_braces = false;   ///< as the body of a function is
   bool is_loop = false;        ///< after while or until

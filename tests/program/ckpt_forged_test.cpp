@@ -265,7 +265,7 @@ TEST_F(ForgedStep, IsNotMadeAgain) {
   }
 }
 
-// Of another run, by a link, and of a user.
+// Folders that are named as checkpoints: a link to one of another run, and one with a user's notes.
 class LeftAlone : public support::InFolder {
  protected:
   LeftAlone() {

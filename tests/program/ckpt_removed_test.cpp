@@ -49,7 +49,7 @@ class CkptRemoved : public support::InFolder {
     fs::remove_all("before/checkpoints/step-000000002");
   }
 
-  /// Of a run after step 4, which saves step 6 and removes step 4 when file `name` is opened.
+  /// Runs `line` beside a run after step 4, which saves step 6 and removes step 4 when file `name` is opened.
   static Ended run_beside(const std::string& name, const std::string& line) {
     for (const char* const folder : {"r", "next", "s", "w.npz"}) fs::remove_all(folder);
     fs::copy("before", "r", fs::copy_options::recursive);

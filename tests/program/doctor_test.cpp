@@ -101,7 +101,7 @@ TEST_F(Doctor, TellsWhatWouldFail) {
   fs::resize_file("cut/train-00000.h5", fs::file_size("cut/train-00000.h5") - 1);
   fs::create_directory("hung");
   ASSERT_EQ(mkfifo("hung/manifest.json", 0600), 0);
-  write("r.toml", "# Of four lanes.\nmodel = \"mnist_cnn\"\ndeterministic = true\nlanes = 4\n");
+  write("r.toml", "# four lanes\nmodel = \"mnist_cnn\"\ndeterministic = true\nlanes = 4\n");
 
   const Told table[] = {
       {"", "launcher", "ok", {"no launcher, 1 rank on 1 node"}},

@@ -119,7 +119,7 @@ std::size_t find_tensor(const Shown& shown, const std::string& name) {
   refuse_tensor(shown, name, std::move(names));
 }
 
-/// Of the values that are finite; the others are counted.
+/// Summarizes the finite values, and counts them.
 struct Summary {
   double least = std::numeric_limits<double>::infinity(), most = -least, sum = 0;
   std::size_t n_finite = 0;

@@ -84,7 +84,7 @@ std::string read_script(const std::string& path) {
   return text;
 }
 
-/// Of lines that bash reads and this program does not.
+/// Tells that lines are left out that bash reads.
 site::Finding of_unread(int line, bool is_full) {
   return {.severity = site::Severity::warning,
           .what = fmt::format("not read from line {} on", line),

@@ -17,7 +17,7 @@ constexpr std::size_t most_of_shellcheck = 100;
 // Files that are not there (SC1090, SC1091) are on the cluster. What they and the batch system set (SC2154) or read
 // (SC2034) ShellCheck does not see.
 constexpr const char* left_out_codes = "SC1090,SC1091,SC2034,SC2154";
-// Of lists whose first element is taken, as lint tells, too.
+// ShellCheck's codes for a list of which only the first element is used, which lint reports, too.
 constexpr std::string_view codes_of_lint = "SC2128 SC2206";
 constexpr std::size_t longest_line = 16'384;
 

@@ -11,7 +11,7 @@
 
 namespace lockstep::training::lint {
 
-/// Of LOCKSTEP_SITES if set, else of the installation, else of the source tree.
+/// LOCKSTEP_SITES if set, else the file of the installation, else that of the source tree.
 [[nodiscard]] std::string find_site_file();
 
 /// With "generic", which knows no limits, whether the file has it or not.

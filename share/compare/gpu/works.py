@@ -18,7 +18,7 @@ class Work:
     precisions: tuple
     size: int = 0
     classes: int = 10
-    # Of a sample in training, with batch normalization, addition and ReLU in one pass: README.md tells where they come from.
+    # One sample in training needs this much, with batch normalization, addition and ReLU in one pass. README.md has the sources.
     gflop: float = 0.0
     mb_of_16_bits: float = 0.0
 

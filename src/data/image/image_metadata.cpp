@@ -106,9 +106,9 @@ std::uint64_t for_segments(std::span<const std::byte> file, See&& see) {
   return at;
 }
 
-/// Whether anything but zeros is behind the picture whose first scan is at `at`. Markers have a length,
-/// except the end, restarts (0xd0 to 0xd7), and 0, which stands for a byte 0xff of a scan.
-bool has_data_behind(std::span<const std::byte> file, std::uint64_t at) {
+/// Returns the offset behind the picture of a JPEG whose first scan is at `at`. Markers have a length, except the end,
+/// restarts (0xd0 to 0xd7), and 0, which stands for a byte 0xff of a scan.
+std::uint64_t end_of_scans(std::span<const std::byte> file, std::uint64_t at) {
   const Bytes bytes{file};
   while (at < file.size()) {
     const auto next = std::find(file.begin() + static_cast<std::ptrdiff_t>(at), file.end(), std::byte{0xff});
@@ -118,20 +118,28 @@ bool has_data_behind(std::span<const std::byte> file, std::uint64_t at) {
     const bool has_length = marker > 1 && marker != 0xff && (marker < 0xd0 || marker > 0xd7);
     at += marker == 0xff ? 1 : 2 + (has_length ? bytes.number(at + 2, 2).value_or(0) : 0);
   }
-  return std::ranges::any_of(bytes.from(at + 2, file.size()), [](std::byte b) { return b != std::byte{0}; });
+  return at + 2;
 }
 
-/// Calls `see(name, data)` for the chunks of a PNG.
+/// Whether there is anything but zeros from `at` on.
+bool has_data_from(std::uint64_t at, std::span<const std::byte> file) {
+  return std::ranges::any_of(Bytes{file}.from(at, file.size()), [](std::byte b) { return b != std::byte{0}; });
+}
+
+/// Calls `see(name, data)` for the chunks of a PNG up to its end. Returns the offset behind them.
 template <class See>
-void for_chunks(std::span<const std::byte> file, See&& see) {
+std::uint64_t for_chunks(std::span<const std::byte> file, See&& see) {
   constexpr std::uint64_t signature_bytes = 8, around_chunk = 12;  // length, name, check sum
   const Bytes bytes{file};
   for (std::uint64_t at = signature_bytes; bytes.number(at + 4, 4);) {
     const std::uint64_t length = *bytes.number(at, 4);
     const std::span<const std::byte> name = bytes.from(at + 4, 4);
     see(std::string_view{reinterpret_cast<const char*>(name.data()), name.size()}, bytes.from(at + 8, length));
+    const bool is_last = bytes.has(at + 4, "IEND");
     at += around_chunk + length;
+    if (is_last) return at;
   }
+  return file.size();
 }
 
 }  // namespace
@@ -155,8 +163,8 @@ void look_into_jpeg(std::span<const std::byte> file, ImageFacts& facts) {
       facts.has_more_pictures = true;
     }
   };
-  const std::uint64_t first_scan = for_segments(file, see);
-  facts.has_data_behind = !facts.has_more_pictures && has_data_behind(file, first_scan);  // MPF has its pictures there
+  const std::uint64_t end = end_of_scans(file, for_segments(file, see));
+  facts.has_data_behind = !facts.has_more_pictures && has_data_from(end, file);  // MPF has its pictures there
   choose_orientation(by_exif, by_xmp, facts);
 }
 
@@ -164,12 +172,13 @@ void look_into_jpeg(std::span<const std::byte> file, ImageFacts& facts) {
 void look_into_png(std::span<const std::byte> file, ImageFacts& facts) {
   constexpr std::string_view xmp = "XML:com.adobe.xmp\0\0"sv;
   std::optional<int> by_exif, by_xmp;
-  for_chunks(file, [&](std::string_view name, std::span<const std::byte> data) {
+  const std::uint64_t end = for_chunks(file, [&](std::string_view name, std::span<const std::byte> data) {
     if (name == "eXIf" && !by_exif) by_exif = orientation_in_tiff(data);
     if (name == "iTXt" && Bytes{data}.has(0, xmp))
       by_xmp = by_xmp ? by_xmp : orientation_in_xmp(data.subspan(xmp.size()));
     if (name == "acTL") facts.is_animated = true;
   });
+  facts.has_data_behind = has_data_from(end, file);
   choose_orientation(by_exif, by_xmp, facts);
 }
 

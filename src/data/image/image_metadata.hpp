@@ -14,7 +14,7 @@ namespace lockstep::data {
 /// Sets orientation, has_other_orientation, has_profile and has_more_pictures (MPF of CIPA DC-007), by the segments
 /// before the picture, and has_data_behind.
 void look_into_jpeg(std::span<const std::byte> file, ImageFacts& facts);
-/// Sets orientation, has_other_orientation and is_animated: by the chunks.
+/// Sets orientation, has_other_orientation and is_animated, by the chunks, and has_data_behind.
 void look_into_png(std::span<const std::byte> file, ImageFacts& facts);
 
 }  // namespace lockstep::data

@@ -57,8 +57,8 @@ class CsvParser {
   }
 
  private:
-  /// Of x, float32; of y: uint16 where all are classes, else float32; of the words that y has, a line each; and how
-  /// many columns x has and what is to be said of them, a line each.
+  /// Returns four spools: x as float32; y as uint16 if all are classes, else as float32; the words that y has, a line
+  /// each; and the number of columns of x with what is to be said about them, a line each.
   std::vector<Spool> parse_rows() {
     SpoolWriter x, y, words, facts;
     if (!options_.has_header) add_row(x, y);

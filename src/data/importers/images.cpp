@@ -279,14 +279,14 @@ class ImagesSource final : public Source {
          .fix = "say which value becomes 255: --white 1023 for 10 bits, 4095 for 12 bits, 65535 for all 16"});
   }
 
-  // Of the image that this thread has loaded.
+  // Adds what was done to the image that this thread has just loaded.
   static void count_treatments(std::size_t split, std::uint64_t index, std::string_view path) {
     Decoder& kept = decoder();
     for (std::size_t i = 0; i < treatments.size(); ++i)
       if (treatments[i].has(kept.image.facts, path)) add(kept.tally[i], {.n = 1, .split = split, .index = index});
   }
 
-  // Of the first that can be decoded: a damaged one may be meant to be skipped.
+  // Decodes the first image that can be decoded: a damaged one may be meant to be skipped.
   [[nodiscard]] Size size_of_first() {
     const ImageList& list = folder_.splits.front();
     std::string first_damage;

@@ -23,7 +23,7 @@ namespace lockstep::data {
 
 /// core::Error (usage) if the file begins as one of another known format; `expected` is the format that is needed.
 void refuse_other_format(const std::string& path, const std::string& expected);
-/// Of bytes that are there already.
+/// The same for `head`, the first bytes of what messages call `where`.
 void refuse_other_format(std::span<const std::byte> head, const std::string& where, const std::string& expected);
 
 /// Thrown while an input is read before packing: a signal asks for an end.

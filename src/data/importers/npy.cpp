@@ -74,7 +74,7 @@ class Arrays {
  public:
   explicit Arrays(const ImportOptions& options) : options_{options} {}
 
-  /// Of an .npy file, or of an .npz archive that holds nothing else.
+  /// Opens an .npy file, or the only member of an .npz archive.
   [[nodiscard]] std::unique_ptr<RowArray> open_file(const std::string& path, bool is_label) const {
     if (!is_archive(path)) return make(Input{path, options_.spools}, is_label);
     const ZipArchive archive{path};

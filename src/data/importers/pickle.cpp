@@ -247,7 +247,7 @@ class Machine {
     push({.kind = PickleKind::dtype});
   }
 
-  /// Of an array: (version, shape, type, whether it is stored by columns, content).
+  /// The state of an array is (version, shape, type, whether it is stored by columns, content).
   void set_state() {
     const PickleValue& state = values_[pop()];
     PickleValue& target = values_[top()];

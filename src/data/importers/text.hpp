@@ -27,7 +27,7 @@ class LineReader {
   /// The next line without its end, valid until the next call; nothing at the end of the file. core::Error (usage) for
   /// lines above 64 MiB, and those that end in CR alone.
   [[nodiscard]] std::optional<std::string_view> next();
-  /// Of the line last given, from 1 on, as an editor counts.
+  /// The number of the last line that next() returned, counted from 1 as in an editor.
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
   /// "FILE, line N"
   [[nodiscard]] std::string place() const;

@@ -20,7 +20,7 @@ class ZipArchive {
   explicit ZipArchive(const std::string& path);
 
   [[nodiscard]] std::vector<std::string> member_names() const;
-  /// Of a member when it is unpacked, as the archive says.
+  /// The unpacked size of a member, according to the archive.
   [[nodiscard]] std::uint64_t member_bytes(const std::string& member) const;
   /// Unpacks the first `most` bytes of a member, with errors as unpack().
   [[nodiscard]] Input head(const std::string& member, std::uint64_t most) const;

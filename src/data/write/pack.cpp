@@ -317,7 +317,7 @@ PackResult Packing::finish() {
   return result;
 }
 
-// Of the shards of the last plan.
+// Describes the shards of the last plan.
 Manifest Packing::make_manifest() const {
   Manifest manifest{
       .spec = job_.source.spec(), .filter = job_.layout.filter, .chunk_samples = job_.layout.chunk_samples};

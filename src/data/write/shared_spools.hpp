@@ -18,9 +18,9 @@ namespace lockstep::data {
 
 class SharedSpools {
  public:
-  /// Of the first rank of a node: makes what is taken.
+  /// For the first rank of a node, which makes what is taken.
   SharedSpools() = default;
-  /// Of the others: gives out what the first has made. `offered` is its offer(), and it must still have them.
+  /// For the other ranks, which get what the first one has made. `offered` is its offer(); it must still have them.
   explicit SharedSpools(std::string_view offered);
 
   /// The next `n` spools, which `make` makes if no one else has.

@@ -82,8 +82,10 @@ class PlanReader {
 
 std::optional<StoredPlans> read_file(const std::string& path, std::string_view machine) {
   std::ostringstream content;
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(path, none)) return std::nullopt;
   std::ifstream file{path, std::ios::binary};
-  if (!(content << file.rdbuf())) return std::nullopt;  // opening a folder succeeds, too
+  if (!(content << file.rdbuf())) return std::nullopt;
   return read_plans(std::as_bytes(std::span{content.view()}), machine);
 }
 

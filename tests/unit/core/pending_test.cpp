@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 
+#include "core/result_path.hpp"
 #include "unit/core/thrown.hpp"
 #include "unit/io/temporary_folder.hpp"
 
@@ -135,6 +136,12 @@ TEST(PendingFile, ReplacesFilesOnly) {
                  {folder / name, "--out", "not a regular file"});
   expect_error([&] { PendingFile(folder / "sub", "--out"); }, ExitCode::usage, {folder / "sub", "Is a directory"});
   EXPECT_EQ(folder.n_entries(), 3u);
+}
+
+TEST(PendingFile, WaitsForNoPipeThatIsNamedAsAManifest) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(mkfifo((folder / "manifest.json").c_str(), 0600), 0);
+  EXPECT_FALSE(is_shard_set(folder.path()));
 }
 
 TEST(PendingFile, FollowsALink) {

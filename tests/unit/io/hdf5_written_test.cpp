@@ -106,6 +106,39 @@ TEST_F(Hdf5Written, TakesNoFillValueThatThereIsNot) {
   expect_refused({"2 of its 3 chunks"}, Unwritten::fill_value);
 }
 
+// The library reads zeros where they end too early.
+TEST_F(Hdf5Written, ExternalFilesMustHaveAllValues) {
+  const auto require_with = [&](const std::string& a, const std::string& b, Unwritten unwritten) {
+    for (const auto& [name, content] : {std::pair{"a", a}, {"b", b}}) put(folder_ / name, content);
+    make([&](hid_t file) {
+      const hsize_t n = 8;
+      const hid_t space = H5Screate_simple(1, &n, nullptr), list = H5Pcreate(H5P_DATASET_CREATE);
+      H5Pset_external(list, (folder_ / "a").c_str(), 4, 6);
+      H5Pset_external(list, (folder_ / "b").c_str(), 0, H5F_UNLIMITED);
+      H5Dclose(H5Dcreate2(file, "x", H5T_STD_U16LE, space, H5P_DEFAULT, list, H5P_DEFAULT));
+      H5Pclose(list);
+      H5Sclose(space);
+    });
+    return Hdf5File::open(folder_ / "f.h5", OtherFiles::followed).open_dataset("x").require_written(unwritten);
+  };
+  const std::string ten(10, 'x');
+  EXPECT_EQ(require_with(ten, ten, Unwritten::refused), "");
+  EXPECT_EQ(require_with(ten + ten, ten + ten, Unwritten::refused), "");
+  struct Case {
+    std::string a, b;
+    const char* says;
+  };
+  for (const Case& one : {Case{ten, ten.substr(1), "1 of its 8 values was never written"},
+                          {ten.substr(2), ten, "1 of its 8 values"},
+                          {"", ten, "3 of its 8 values were never written"},
+                          {ten.substr(1), "", "6 of its 8 values"}})
+    expect_error([&] { static_cast<void>(require_with(one.a, one.b, Unwritten::refused)); }, ExitCode::usage,
+                 {one.says, "x", folder_ / "f.h5"});
+  EXPECT_EQ(require_with(ten, "", Unwritten::fill_value), "5 of its 8 values were never written: the fill value 0");
+  expect_error([&] { static_cast<void>(require_with("", "", Unwritten::fill_value)); }, ExitCode::usage,
+               {"no part of it was ever written"});
+}
+
 /// A data set of `n` bytes.
 void add_whole(hid_t file, const char* name, hsize_t n) {
   const hid_t space = H5Screate_simple(1, &n, nullptr);

@@ -5,7 +5,7 @@ set -euo pipefail
 nvcc=$1 src=$2
 folder=$(mktemp -d)
 trap 'rm -rf -- "$folder"' EXIT
-# Of these kernels all loads are of 16 bytes; of those at least one of each array, beside some of a few numbers for a block.
+# Kernels of `only` have loads of 16 bytes alone. Kernels of `most` have some, and narrow ones of a few numbers for a block.
 only='(Rectify|RectifyBackward|Sum|AddBias|Cast|Normalize)<'
 most='(PartialMoments|PartialGradients|NormalizeBackward|PartialSums|SoftmaxCrossEntropy|Update)<'
 printf '#include "%s"\n' nn/cuda/kernels/{elementwise,column_sums,loss}.cu nn/ops/batch_norm/kernels.cu \

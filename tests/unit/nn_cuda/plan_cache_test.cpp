@@ -2,6 +2,7 @@
 #include "nn/cuda/plan_cache.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -133,6 +134,9 @@ TEST_F(PlanCacheTest, IsNoneWhereItsFileCannotBeRead) {
   const std::string path = file();
   fs::remove(path);
   fs::create_directory(path);
+  EXPECT_EQ(open().find("conv a"), nullptr);
+  fs::remove(path);
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   EXPECT_EQ(open().find("conv a"), nullptr);
 }
 

@@ -44,6 +44,7 @@ TEST(Shell, InputIsKeptAsItIsWritten) {
   EXPECT_EQ(input_of_last("a <b || c"), "");
   EXPECT_EQ(input_of_last("a <b; c\nd"), "");
   EXPECT_EQ(input_of_last("a " + std::string(1000, 'b') + "| c"), std::string(200, 'b'));
+  EXPECT_EQ(input_of_last("a <" + std::string(1000, 'b')), std::string(200, 'b'));
   EXPECT_EQ(read_commands("a < <(b c)")[0].input, "<(b c)");
   EXPECT_EQ(commands("a <(b \"c)\") > >(d) e"), (Lines{"1: a|<(b \"c)\")|e", "1: b|c)", "1: d"}));
 }

@@ -119,6 +119,25 @@ TEST(ImageMetadata, DataBehindThePictureIsSeen) {
   }
 }
 
+// Chunks behind the end do not count.
+TEST(ImageMetadata, DataBehindTheEndOfAPngIsSeen) {
+  const FileBytes whole = make_png(make_shades(4, 4, 1)), turned = with_exif_chunk(whole, make_exif(6));
+  const auto behind = [&](const FileBytes& data) {
+    FileBytes file = whole;
+    file.insert(file.end(), data.begin(), data.end());
+    return file;
+  };
+  EXPECT_FALSE(decode_image(whole, 1).facts.has_data_behind);
+  EXPECT_FALSE(of_png(behind(FileBytes(512))).has_data_behind);
+  for (const FileBytes& data : {bytes_of("x"), bytes_of({"\0\0\0\0\0\0\0\0\0\0\0\0x", 13}), whole, turned,
+                                FileBytes{turned.begin() + 8, turned.end()}}) {
+    EXPECT_TRUE(decode_image(behind(data), 1).facts.has_data_behind);
+    EXPECT_EQ(of_png(behind(data)).orientation, 1);
+  }
+  for (std::size_t n = 0; n < whole.size(); ++n)
+    EXPECT_FALSE(of_png({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n)}).has_data_behind) << n;
+}
+
 TEST(ImageMetadata, FewerBitsAndAnimationsAreSeen) {
   const FileBytes png = make_png(make_shades(4, 4, 3));
   const auto bits = [&](const std::string& value) {

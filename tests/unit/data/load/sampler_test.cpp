@@ -18,7 +18,7 @@
 namespace lockstep::data {
 namespace {
 
-/// Of a permutation or a sampler.
+/// The first `n` positions of a permutation or a sampler.
 template <class Positions>
 std::vector<std::uint64_t> all_of(const Positions& order, std::uint64_t n) {
   std::vector<std::uint64_t> values;
