@@ -128,6 +128,14 @@ template <class K, class L>
 /// For training with the samples of all ranks that Hooks::sum() sums over.
 [[nodiscard]] std::unique_ptr<Kernel> make_sync_batch_norm(const Planned& planned, const BatchNorm& layer);
 
+/// The square window of a convolution or a pool.
+template <class L>
+[[nodiscard]] Window window_of(const L& layer) {
+  const auto dim = [](std::uint64_t n) { return static_cast<dnnl::memory::dim>(n); };
+  const Dims padding(2, dim(layer.padding));
+  return {Dims(2, dim(layer.kernel)), Dims(2, dim(layer.stride)), padding, padding};
+}
+
 /// The layout of one sample of an image: channel c at position p is at ((c / block) * n_positions + p) * block + c %
 /// block.
 struct ImageLayout {

@@ -13,12 +13,6 @@ using dnnl::memory;
 
 Desc any_layout(const Dims& dims, memory::data_type type) { return {dims, type, memory::format_tag::any}; }
 
-Window window_of(const Conv& layer) {
-  const auto kernel = static_cast<memory::dim>(layer.kernel), stride = static_cast<memory::dim>(layer.stride);
-  const auto padding = static_cast<memory::dim>(layer.padding);
-  return {{kernel, kernel}, {stride, stride}, {padding, padding}, {padding, padding}};
-}
-
 /// Returns describe(layout) for weights of that layout and type, if it is as fast as with a layout of oneDNN's choice;
 /// else the latter.
 template <class Describe, class LayoutOf>

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <cmath>
-
 #include "nn/cuda/layers.hpp"
 #include "nn/ops/dropout/kernels.hpp"
 
@@ -22,8 +19,8 @@ class DropoutLayer final : public CudaLayer<T> {
               .numbers = nullptr,
               .seed = planned.builder.options.seed,
               .node = static_cast<std::uint32_t>(planned.index),
-              .threshold = threshold_of(layer.probability),
-              .factor = static_cast<float>(1 / (1 - layer.probability))} {
+              .threshold = layer.threshold(),
+              .factor = layer.factor()} {
     this->output_ = planned.builder.make_value(layout_);
   }
   void forward(PassContext& pass) override { run(pass, x_, this->output_); }
@@ -35,9 +32,6 @@ class DropoutLayer final : public CudaLayer<T> {
   void backward(PassContext& pass) override { run(pass, gradient_, input_gradient_); }
 
  private:
-  static std::uint32_t threshold_of(double probability) {
-    return static_cast<std::uint32_t>(std::min(std::floor(probability * 0x1p32), 0x1p32 - 1));
-  }
   void run(PassContext& pass, const T* from, T* to) const {
     DropElements<T> body = body_;
     body.x = from;

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <cmath>
-
 #include "core/error.hpp"
 #include "core/rng.hpp"
 #include "nn/host/elements.hpp"
@@ -19,10 +16,6 @@ std::array<std::uint32_t, 2> key_of(std::uint64_t seed, std::uint64_t epoch) {
   return {block[0], block[1]};
 }
 
-std::uint32_t threshold_of(double probability) {
-  return static_cast<std::uint32_t>(std::min(std::floor(probability * 0x1p32), 0x1p32 - 1));
-}
-
 /// A sample's mask depends on its id and the logical place of each element, not on batch, rank or layout.
 class DropoutKernel final : public Kernel {
  public:
@@ -35,9 +28,9 @@ class DropoutKernel final : public Kernel {
         is_identity_{!planned.builder.is_training || layer.probability == 0} {
     output_ = input_;
     if (is_identity_) return;
-    factor_ = static_cast<float>(1 / (1 - layer.probability));
+    factor_ = layer.factor();
     draw_.node = static_cast<std::uint32_t>(planned.index);
-    draw_.threshold = threshold_of(layer.probability);
+    draw_.threshold = layer.threshold();
     n_logical_ = static_cast<std::size_t>(n_elements(node_.output));
     n_physical_ = n_physical(input_.desc) / n_;
     drawn_bytes_ = (n_logical_ + 63) / 64 * 64;

@@ -10,7 +10,7 @@ class MaxPoolKernel final : public Kernel {
  public:
   MaxPoolKernel(const Planned& planned, const MaxPool& layer) : node_{planned.node}, input_{planned.inputs[0]} {
     Builder& builder = planned.builder;
-    window_ = window_of(layer);
+    window_ = window_of(layer);  // one beyond the far edges, if the stride does not divide the size, is cut off
     const Desc any{with_batch(builder.n, node_.output), builder.type, memory::format_tag::any};
     described_ = describe_max_pool(builder.engine, input_.desc, any, window_);
     core::require(static_cast<bool>(described_), "oneDNN has this max pooling");
@@ -34,13 +34,6 @@ class MaxPoolKernel final : public Kernel {
   void backward(PassContext& pass) override { run_all(backward_, pass.run); }
 
  private:
-  /// Windows that extend beyond the far edges, because the stride does not divide the size, are cut off, not padded.
-  static Window window_of(const MaxPool& layer) {
-    const auto kernel = static_cast<memory::dim>(layer.kernel), stride = static_cast<memory::dim>(layer.stride);
-    const auto padding = static_cast<memory::dim>(layer.padding);
-    return {{kernel, kernel}, {stride, stride}, {padding, padding}, {padding, padding}};
-  }
-
   const Node& node_;
   Tensor input_;
   Window window_{};
