@@ -1,5 +1,4 @@
-# Declares libraries: usage requirements on targets, no global flags. Only layers are found by globbing, as
-# each is a folder (src/nn/ops).
+# Declares libraries: usage requirements on targets, no global flags, no globbing but that of layers, which are folders (src/nn/ops).
 
 add_library(lockstep_options INTERFACE)
 # The host code that nvcc generates does not pass -Wpedantic.

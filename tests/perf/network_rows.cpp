@@ -17,6 +17,7 @@
 #include "nn/ops/dropout/kernels.hpp"
 #include "nn/ops/embedding/kernels.hpp"
 #include "nn/ops/global_avg_pool/kernels.hpp"
+#include "nn/ops/layer_norm/kernels.hpp"
 #include "nn/ops/max_pool/kernels.hpp"
 
 namespace lockstep::perf {
@@ -47,6 +48,7 @@ class NetworkRows {
   std::vector<KernelRow> make() {
     elements();
     batch_norm();
+    layer_norm();
     pools();
     ids();
     losses();
@@ -132,6 +134,26 @@ class NetworkRows {
     auto* const column_sums = arrays_.make<double>(rows.n_partials());
     add("partial_sums", of_value * n_ + rows.n_partials() * sizeof(double), PartialSums<T>{rows, x_, column_sums});
     add("column_sums", rows.n_partials() * sizeof(double) + of_floats, ColumnSums{rows, column_sums, false, floats[5]});
+  }
+
+  void layer_norm() {
+    constexpr std::size_t n_features = 768;
+    const std::size_t n_rows = n_ / n_features, n = n_rows * n_features;
+    const FeatureRows rows{n_rows, n_features, n_features / pack_channels};
+    const GroupedRows summed{n_rows, n_rows, n_features};
+    auto* const weight = arrays_.make<float>(n_features);
+    auto* const bias = arrays_.make<float>(n_features);
+    auto* const mean = arrays_.make<float>(n_rows);
+    auto* const inverse = arrays_.make<float>(n_rows);
+    auto* const of_weight = arrays_.make<double>(summed.n_partials());
+    auto* const of_bias = arrays_.make<double>(summed.n_partials());
+    const std::size_t of_features = n_features * sizeof(float), of_rows = n_rows * sizeof(float);
+    add("normalize_features", 2 * of_value * n + 2 * of_features + 2 * of_rows,
+        NormalizeFeatures<T>{rows, x_, 1e-5, weight, bias, out_, mean, inverse});
+    add("normalize_features_backward", 3 * of_value * n + of_features + 2 * of_rows,
+        NormalizeFeaturesBackward<T>{rows, x_, y_, weight, mean, inverse, out_});
+    add("partial_feature_gradients", 2 * of_value * n + 2 * of_rows + 2 * summed.n_partials() * sizeof(double),
+        PartialFeatureGradients<T>{summed, x_, y_, mean, inverse, of_weight, of_bias});
   }
 
   void pools() {

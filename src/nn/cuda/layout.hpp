@@ -23,7 +23,7 @@ struct ValueLayout {
 };
 
 /// The layout of each node's output. Throws core::Error (usage) naming a node that needs flattened images in their
-/// logical order. Only linear, relu, dropout, add and the loss of one position accept another order.
+/// logical order. Only linear layers, elementwise ones and the loss of one position accept another order.
 [[nodiscard]] std::vector<ValueLayout> layouts_of(const Network& network);
 
 /// Throws core::Error (usage) naming the node if `n` samples of the value have more packs than kernels can index

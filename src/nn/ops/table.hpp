@@ -15,6 +15,7 @@
 #include "nn/ops/flatten/flatten.hpp"
 #include "nn/ops/global_avg_pool/global_avg_pool.hpp"
 #include "nn/ops/input/input.hpp"
+#include "nn/ops/layer_norm/layer_norm.hpp"
 #include "nn/ops/linear/linear.hpp"
 #include "nn/ops/log_softmax/log_softmax.hpp"
 #include "nn/ops/max_pool/max_pool.hpp"
@@ -35,7 +36,8 @@
   ROW(Dropout)               \
   ROW(Embedding)             \
   ROW(Concat)                \
-  ROW(LogSoftmax)
+  ROW(LogSoftmax)            \
+  ROW(LayerNorm)
 
 namespace lockstep::nn {
 

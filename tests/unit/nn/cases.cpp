@@ -154,6 +154,13 @@ Case log_softmax() {
   return make_case("log_softmax", net, 3, Loss::nll);
 }
 
+Case layer_norm() {
+  Network net;
+  const Value x = net.append("ln", LayerNorm{}, {net.linear("fc1", net.input({5}), {.n_out = 17})});
+  net.linear("fc2", x, {.n_out = 5});
+  return make_case("layer_norm", net, 4, Loss::mse);
+}
+
 Case embedding() {
   Network net;
   const Value ids = net.ids(2);
@@ -172,7 +179,7 @@ std::vector<Case> layer_cases() {
           max_pool(),      max_pool_overlapping(),
           max_pool_ties(), dropout(),
           residual(),      embedding(),
-          log_softmax()};
+          log_softmax(),   layer_norm()};
 }
 
 std::vector<Case> model_cases() {

@@ -22,7 +22,7 @@ struct Case {
 
 /// One for each layer, in all its forms.
 [[nodiscard]] std::vector<Case> layer_cases();
-/// The models of nn/models.hpp, on small inputs.
+/// The models of nn/graph/models.hpp, on small inputs.
 [[nodiscard]] std::vector<Case> model_cases();
 
 /// Element `i` of the stream `seed`: in [-1, 1).

@@ -32,6 +32,10 @@ struct NodePass {
 void forward(const NodePass& pass);
 void backward(const NodePass& pass);
 
+// Layers that have a file of their own, reference_rows.cpp.
+void forward(const LayerNorm& norm, const NodePass& pass);
+void backward(const LayerNorm& norm, const NodePass& pass);
+
 /// Returns the loss of the outputs `y`; with `dy`, also computes its gradient times `scale`.
 LossSums loss_of(const ReferenceBatch& batch, const ReferenceOptions& options, const Tensor& y, std::uint64_t n_outputs,
                  double scale, Tensor* dy);

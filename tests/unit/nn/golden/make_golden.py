@@ -233,6 +233,7 @@ def layer_cases():
         Case("residual", Residual(), 3, [3, 4, 4], classes=3),
         Case("embedding", Factors(), 6, ids=[5, 4], targets=1),
         Case("log_softmax", Flow(fc=nn.Linear(5, 4), log_softmax=nn.LogSoftmax(1)), 3, [5], classes=4, is_nll=True),
+        Case("layer_norm", Flow(fc1=nn.Linear(5, 17), ln=nn.LayerNorm(17), fc2=nn.Linear(17, 5)), 4, [5], targets=5),
     ]
 
 

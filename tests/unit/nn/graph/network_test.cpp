@@ -69,6 +69,22 @@ TEST(Network, EndsWithALogSoftmax) {
   expect_refusal([&] { of_images.log_softmax(image); }, "log_softmax", "image of shape 2x3x3");
 }
 
+TEST(Network, LayerNormalizationKeepsShapesAndScalesFeatures) {
+  Network net;
+  const Value x = net.append("ln_1", LayerNorm{}, {net.input({6})});
+  EXPECT_EQ(net.shape(x), Shape{6});
+  ASSERT_EQ(net.parameters().size(), 2u);
+  EXPECT_EQ(net.parameters()[0].name, "ln_1.weight");
+  EXPECT_EQ(net.parameters()[0].init, Init::ones);
+  EXPECT_EQ(net.parameters()[1].name, "ln_1.bias");
+  EXPECT_EQ(net.parameters()[1].init, Init::zeros);
+  for (const Parameter& parameter : net.parameters()) EXPECT_EQ(parameter.shape, Shape{6});
+  EXPECT_TRUE(net.statistics().empty());
+  Network of_images;
+  const Value image = of_images.input({2, 3, 3});
+  expect_refusal([&] { of_images.append("", LayerNorm{}, {image}); }, "layer_norm", "image of shape 2x3x3");
+}
+
 TEST(Network, EmbeddingsLookUpAColumnOfTheIds) {
   Network net;
   const Value ids = net.ids(2);
