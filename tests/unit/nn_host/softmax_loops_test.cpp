@@ -19,7 +19,7 @@ namespace {
 constexpr double u = 0x1p-24;
 constexpr float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
 
-std::span<const SoftmaxLoops* const> sets() { return core::available_loops<SoftmaxLoops>(); }
+std::span<const SoftmaxLoops* const> softmax_sets() { return core::available_loops<SoftmaxLoops>(); }
 
 /// Numbers of [middle - width, middle + width).
 std::vector<float> row_of(std::size_t n, double middle, double width) {
@@ -74,7 +74,7 @@ TEST(SoftmaxLoops, ExponentialsAreThoseOfDoubleToTheLastPlaces) {
   std::vector<float> x;
   for (std::uint32_t bits = 0; bits < 0x42ae'8000; bits += 1009) x.push_back(-std::bit_cast<float>(bits));  // to -87.25
   std::vector<float> found(x.size());
-  for (const SoftmaxLoops* loops : sets()) {
+  for (const SoftmaxLoops* loops : softmax_sets()) {
     loops->exponentials(x.data(), 0, x.size(), found.data());
     double worst = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -96,9 +96,9 @@ TEST(SoftmaxLoops, AreWithinTheirBoundsAndTheSameBitsInAllSets) {
     for (const auto& [middle, width] : {std::pair{0.0, 0.01}, {0.0, 3.0}, {-500.0, 60.0}, {1e5, 1e3}, {0.0, 3e38}}) {
       SCOPED_TRACE(testing::Message() << n << " numbers around " << middle << " +- " << width);
       const auto x = row_of(n, middle, width);
-      for (const SoftmaxLoops* loops : sets()) {
+      for (const SoftmaxLoops* loops : softmax_sets()) {
         expect_within_bounds(*loops, x);
-        ASSERT_TRUE(results_of(*loops, x) == results_of(*sets()[0], x));
+        ASSERT_TRUE(results_of(*loops, x) == results_of(*softmax_sets()[0], x));
       }
     }
   }
@@ -107,7 +107,7 @@ TEST(SoftmaxLoops, AreWithinTheirBoundsAndTheSameBitsInAllSets) {
 TEST(SoftmaxLoops, LetNaNAndInfinityThrough) {
   for (const std::size_t n : {3u, 16u, 40u}) {
     for (const std::size_t at : {std::size_t{0}, std::size_t{2}, n - 1}) {
-      for (const SoftmaxLoops* loops : sets()) {
+      for (const SoftmaxLoops* loops : softmax_sets()) {
         auto x = row_of(n, 0, 3);
         std::vector<float> terms(n);
         const auto sum_with = [&](float value) {
@@ -135,7 +135,7 @@ TEST(SoftmaxLoops, CountWhatRanksBeforeALabel) {
       std::size_t n_before = 0;
       for (std::size_t c = 0; c < n; ++c)
         n_before += c != label && !(x[c] < x[label] || (x[c] == x[label] && c > label)) ? 1 : 0;
-      for (const SoftmaxLoops* loops : sets()) ASSERT_EQ(loops->n_before(x.data(), n, label), n_before) << n;
+      for (const SoftmaxLoops* loops : softmax_sets()) ASSERT_EQ(loops->n_before(x.data(), n, label), n_before) << n;
     }
   }
 }
