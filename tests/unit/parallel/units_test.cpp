@@ -33,15 +33,15 @@ std::string text_of(const UnitPlan& plan, std::span<const UnitTensor> tensors) {
   return text;
 }
 
-struct Case {
+struct UnitCase {
   const char* name;
   std::vector<UnitTensor> tensors;
   UnitOptions options;
   const char* expected;
 };
 
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all{
+const std::vector<UnitCase>& cases() {
+  static const std::vector<UnitCase> all{
       {"nothing", {}, {}, "vectors 0+0:"},
       {"vectors alone", {vector("a", 5), vector("", 16), vector("b", 1)}, {}, "vectors 0+48: 0 at 0 1 at 16 2 at 32"},
       {"no scopes",
@@ -75,7 +75,7 @@ const std::vector<Case>& cases() {
 }
 
 TEST(Units, AreThoseOfTheTable) {
-  for (const Case& one : cases())
+  for (const UnitCase& one : cases())
     EXPECT_EQ(text_of(plan_units(one.tensors, one.options), one.tensors), one.expected) << one.name;
 }
 
