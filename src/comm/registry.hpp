@@ -95,10 +95,10 @@ struct Choice {
 /// Rabenseifner's algorithm, or a ring if the number of ranks is not a power of two. Training sums the gradients of a
 /// node first, and then asks for each owner's slice, with one rank per node.
 ///
-/// If the call's order is fixed, sums follow a binary tree over ranks. Recursive doubling pairs rank r with r^1, then
-/// pairs with pairs, ..., and both sides add the lower ranks first. Recursive halving gives each element of a
-/// reduce_scatter the same bits. Training uses the same tree through shared memory on a node, and through these
-/// algorithms between nodes.
+/// If the call's order is fixed, sums follow a binary tree over ranks, and other algorithms replace those above. For an
+/// all_reduce, recursive doubling pairs rank r with r^1, then pairs with pairs, ..., and both sides add the lower ranks
+/// first. For a reduce_scatter or all_gather, recursive halving gives each element the same bits. Training uses the
+/// same tree through shared memory on a node, and through these algorithms between nodes.
 ///
 /// A pure function, so all ranks get the same.
 [[nodiscard]] Choice choose(const Call& call, std::span<const int> nodes);

@@ -21,7 +21,8 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
   DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup* devices, const std::vector<Slot>& slots,
                      const SynchronizerOptions& options);
 
-  /// A copy of all parameters in the host's memory; before start() the values to send, of which each rank's own count.
+  /// A copy of all parameters in the host's memory. start() sends what was written there before: from each rank, the
+  /// slices that it owns.
   [[nodiscard]] std::span<float> parameters();
   [[nodiscard]] Arenas arenas() const noexcept override {
     return {parameters_.on_device<float>(), gradients_.on_device<float>(), weights_.on_device<std::byte>()};

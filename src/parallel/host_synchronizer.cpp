@@ -109,7 +109,7 @@ bool HostSynchronizer::flip_bit(std::size_t slot) {
   return false;
 }
 
-// The host skips no step.
+// The host scales no loss, so it skips no step: all steps made are updates.
 std::optional<optim::LossScale> HostSynchronizer::scale_to_save() {
   std::optional<optim::LossScale> now = started_at_.scale;
   if (now) now->n_updates += n_steps_ - started_at_.n_steps;

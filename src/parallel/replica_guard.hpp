@@ -25,8 +25,8 @@ class ReplicaGuard {
   [[nodiscard]] bool has_changed() const noexcept { return changed_.has_value(); }
   /// Local: throws core::Error (failed) with tensor, node and rank if has_changed().
   void fail_for_change() const;
-  /// Parameters that this rank read after at most this many steps are sound: a change that the guard or the control
-  /// word finds from now on, or has just found, came later. Callers use the minimum over all ranks.
+  /// Parameters that this rank read after at most this many steps are sound. Any change that the guard or the
+  /// control word has just found, or finds from now on, came later. Callers use the minimum over all ranks.
   [[nodiscard]] std::uint64_t n_sound_steps() const noexcept;
   /// The hash of the parameters at the last record, from one rank of each replica, for the control word.
   [[nodiscard]] std::optional<std::uint32_t> replica_hash() const noexcept { return replica_hash_; }

@@ -1,8 +1,8 @@
 // How the arenas are divided: into buckets, and each bucket into one slice per owner.
-// Invariant: a pure value of slots, buckets and the number of owners. Slices are those of comm::Call::part(), but cut
-// at the nearest place where each is also a slice of the logical tensors: between blocks of output channels. In
-// units of plan_units() no cut moves, unless a tensor's blocks do not divide block_elements. Sums over blocks do not
-// depend on the owners.
+// Invariant: a pure value of slots, buckets and the number of owners. Slices are those of comm::Call::part(), but each
+// cut moves to the nearest place where a tensor or a block of its output channels begins. So a slice is also a slice of
+// the logical tensors. In units of plan_units() a cut moves only if a tensor's blocks do not divide block_elements.
+// Sums over blocks_in() do not depend on the owners.
 // Used by the synchronizer, its callers and the dry run.
 #pragma once
 

@@ -100,8 +100,8 @@ class EnqueuedSteps {
   /// Whether the gradients' memory is registered with the library that sums them.
   [[nodiscard]] virtual bool is_registered() const noexcept = 0;
 
-  /// Whether step() can be called in three parts: sending what changes from step to step; everything else, which may be
-  /// recorded together with the preceding calls of ready(); and the end.
+  /// Whether the following three calls can replace step(). send() sends what changes from step to step. enqueue_sent()
+  /// may be recorded, together with the calls of ready() before it.
   [[nodiscard]] virtual bool can_be_recorded() const noexcept = 0;
   virtual void send(const core::StepNumbers& numbers, runtime::Stream& stream) = 0;
   virtual void enqueue_sent(double clip_norm, runtime::Stream& stream) = 0;
@@ -154,7 +154,8 @@ class Synchronizer {
   /// Returns nothing on other ranks.
   [[nodiscard]] virtual std::span<const float> read(std::size_t slot) = 0;
   /// Local: calls `visitor` for parameters and states of optimizers, with values that are valid until the next call or
-  /// step(). Readable between step() calls; writable before start(), but of what is visited as own only the parameters.
+  /// step(). The visitor may read them between step() calls, and write them before start(). With Access::own it may
+  /// write only parameters.
   virtual void visit(Access access, const std::function<void(const StoredPiece&)>& visitor) = 0;
   /// Local: returns the state of the loss scale from which a run with these parameters resumes, if its loss is or was
   /// scaled. Waits for the last step.

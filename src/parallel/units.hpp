@@ -1,8 +1,8 @@
-// Units: runs of the arena that belong together because a block of the network reads their tensors. A strategy that
-// shards gathers, reduces and updates a unit at a time, and each rank keeps one part of it.
-// Invariant: a pure value of tensors and options. Parts are equal for the given number of parts, and consist of whole
-// blocks of Sharding. Vectors are in a region of their own, which every rank keeps whole.
-// For what places tensors in an arena, and for strategies that shard. Sharding divides the units.
+// Units: runs of the arena that belong together because one block of the network reads their tensors. They are for
+// sharding strategies, which handle one unit at a time: gather, reduce, update. Each rank keeps one part of a unit.
+// Invariant: a pure value of tensors and options. The parts of a unit are equal, and consist of whole blocks of
+// Sharding. Vectors are in a region of their own, which every rank keeps whole.
+// Used by tests only: no strategy shards yet, and executors place tensors themselves.
 #pragma once
 
 #include <cstddef>

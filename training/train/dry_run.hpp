@@ -44,7 +44,7 @@ struct DryRun {
   std::optional<OfGpu> of_gpu{};  ///< nothing on a host
 };
 
-/// A learner for this needs no more samples of a rank.
+/// A learner that is made only for plan_run() needs at most this many samples of a rank.
 inline constexpr std::uint64_t most_tried = 256;
 
 /// Collective: complete on rank 0. `learner`: for all samples of a rank in a batch, or the first most_tried of them.

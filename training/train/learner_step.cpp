@@ -21,8 +21,8 @@ core::StepNumbers numbers_of(const StepPlace& at, const data::Batch& whole, cons
 
 }  // namespace
 
-/// Searches now, because the pass can still be repeated: for what the previous update left, or what the pass computed
-/// from it.
+/// Searches now, because the pass can still be repeated: first the parameters that the previous update wrote, then what
+/// the pass computed from them.
 std::string Learner::find_not_finite() const {
   const auto slots = synchronizer_->sharding().slots();
   const auto bad = parallel::find_not_finite(slots, runtime::on_host(synchronizer_->arenas().parameters));

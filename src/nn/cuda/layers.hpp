@@ -149,7 +149,8 @@ class CudaLayer : public PlannedLayer<Builder<T>, Place<T>, PassContext> {
 template <class T>
 using Planned = PlannedNode<Builder<T>, Place<T>>;
 
-/// Defined by each layer of the table, nn/ops/NAME/device.cpp, which ends with LOCKSTEP_FOR_DEVICE_TYPES.
+/// Each layer of the table has one, in nn/ops/NAME/device.cpp, which ends with LOCKSTEP_FOR_DEVICE_TYPES. Those of
+/// Linear and Relu are in the device.cpp of conv and add.
 #define LOCKSTEP_DEVICE_LAYER(L) \
   template <class T>             \
   [[nodiscard]] std::unique_ptr<CudaLayer<T>> make_layer(const Planned<T>& planned, const L& layer);

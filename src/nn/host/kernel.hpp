@@ -98,7 +98,7 @@ class Builder : public Common {
   void begin_backward(const BackwardStep& /*step*/) {}
   void await(const Tensor& gradient) { ++n_pending_[gradient.place.index]; }
   void take(const Tensor& gradient) { --n_pending_[gradient.place.index]; }
-  /// One of the two places if no other node needs it.
+  /// Returns the place of a sum: that of `b` or of `a` if no other node needs it, or else a new one.
   [[nodiscard]] Tensor add_up(const Tensor& a, const Tensor& b, std::size_t node);
   /// Whether no node after the current one needs the gradient.
   [[nodiscard]] bool may_overwrite(const Tensor& gradient) const;

@@ -33,7 +33,7 @@ const Node* sole_reader(const Network& network, Value value) {
   return reader;
 }
 
-const Value* normalized_by(const Network& network, const Node& add) {
+const Value* normalized_input(const Network& network, const Node& add) {
   if (add.inputs.size() != 2) return nullptr;
   const auto is_left = [&](Value input) {
     const auto* const layer = std::get_if<BatchNorm>(&node_of(network, input).layer);
@@ -47,7 +47,7 @@ const Value* normalized_by(const Network& network, const Node& add) {
 bool is_left_to_reader(const Network& network, Value normalized) {
   const Node* const reader = sole_reader(network, normalized);
   if (reader == nullptr || !std::holds_alternative<Add>(reader->layer)) return false;
-  const Value* const left = normalized_by(network, *reader);
+  const Value* const left = normalized_input(network, *reader);
   return left != nullptr && left->node == normalized.node;
 }
 
@@ -57,7 +57,7 @@ std::vector<std::size_t> normalizations(const Network& network) {
     const Value value{i++};
     if (std::holds_alternative<BatchNorm>(node.layer) && !is_left_to_reader(network, value))
       found.push_back(static_cast<std::size_t>(value.node));
-    const Value* const left = std::holds_alternative<Add>(node.layer) ? normalized_by(network, node) : nullptr;
+    const Value* const left = std::holds_alternative<Add>(node.layer) ? normalized_input(network, node) : nullptr;
     if (left != nullptr) found.push_back(static_cast<std::size_t>(left->node));
   }
   return found;

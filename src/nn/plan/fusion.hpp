@@ -1,6 +1,7 @@
 // Which nodes of a network are computed as part of others.
 // Invariant: decided by the network alone, so that the plans of different nodes agree.
-// Used by nn/host and nn/cuda: programs, layers, and lists of products.
+// Used by nn/cuda: programs, layers, and lists of products. The host computes each node alone, and uses only the first
+// three functions.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +21,9 @@ namespace lockstep::nn {
 
 /// The batch normalization that an Add node also computes, in one pass over memory: an input that no other node reads.
 /// Null if there is none.
-[[nodiscard]] const Value* normalized_by(const Network& network, const Node& add);
+[[nodiscard]] const Value* normalized_input(const Network& network, const Node& add);
 
-/// Whether the Add node that reads it computes it.
+/// Whether the Add node that reads `normalized`, a batch normalization, also computes it.
 [[nodiscard]] bool is_left_to_reader(const Network& network, Value normalized);
 
 /// Batch normalizations in the order in which they are computed: indices of nodes.

@@ -1,5 +1,6 @@
 // The layers of a network on a device, planned in the order of a pass; what layers of all devices have in common.
-// Invariant: a gradient is used until its node is planned; several readers' gradients are added in order of arrival.
+// Invariant: a gradient keeps its memory until the node that takes it is planned. If a value has several readers, their
+// gradients are added in the order in which they arrive.
 // Used by the programs of nn/host and nn/cuda, which run what is planned here.
 #pragma once
 
@@ -67,8 +68,8 @@ void plan_forward(Builder& builder, std::vector<LayerStep<Layer, Tensor>>& steps
   builder.time = builder.plan.time_of_loss();
 }
 
-/// Builder's begin_backward(step) comes before each layer; its await(gradient) and take(gradient) when a gradient is
-/// planned and when its node is; its add_up(a, b) returns the place of a sum.
+/// Calls these members of the builder: begin_backward(step) before each layer; await(gradient) when a layer returns a
+/// gradient; take(gradient) when the node that takes it is planned; add_up(a, b, node) for the place of a sum.
 template <class Builder, class Layer, class Tensor>
 void plan_backward(Builder& builder, std::vector<LayerStep<Layer, Tensor>>& steps, const Tensor& of_loss) {
   std::vector<std::vector<Tensor>> results(steps.size());  // gradients of the inputs of nodes

@@ -61,7 +61,7 @@ std::unique_ptr<CudaLayer<T>> make_layer(const Planned<T>& planned, const Relu&)
 }
 template <class T>
 std::unique_ptr<CudaLayer<T>> make_layer(const Planned<T>& planned, const Add& layer) {
-  const Value* const normalized = normalized_by(planned.builder.network, planned.node);
+  const Value* const normalized = normalized_input(planned.builder.network, planned.node);
   if (normalized != nullptr) return make_added_batch_norm(planned, layer, *normalized);
   return std::make_unique<SumLayer<T>>(planned, layer.has_relu);
 }
