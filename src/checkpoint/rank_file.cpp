@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <future>
 #include <numeric>
+#include <system_error>
 #include <utility>
 
 #include "checkpoint/folder.hpp"
@@ -18,6 +19,7 @@
 #include "io/file.hpp"
 #include "io/retry.hpp"
 #include "runtime/interrupt.hpp"
+#include "runtime/session.hpp"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -30,6 +32,16 @@ io::Dimensions dimensions_of(const Box& box) {
   io::Dimensions dimensions = box.shape;
   dimensions.front() = box.rows.count;
   return dimensions;
+}
+
+/// A rank of another node may not see the folder that rank 0 has made.
+void require_seen(const std::string& folder, int rank) {
+  std::error_code error;
+  if (fs::is_directory(folder, error)) return;
+  core::fail_usage(
+      {.what = fmt::format("rank {} on {} does not see the folder '{}'", rank, runtime::host_name(), folder),
+       .expected = "a folder that all nodes see, because each rank writes what it owns",
+       .fix = "use a folder of a file system that the nodes share; lockstep doctor --checkpoints FOLDER checks it"});
 }
 
 /// A new file that is written from front to back, with a digest of the whole.
@@ -121,6 +133,7 @@ int NewFile::finish(FileRecord& record) {
 
 RankFile::RankFile(const std::string& folder, int rank, std::vector<Box> boxes)
     : name_{file_name_of(rank)}, boxes_{std::move(boxes)} {
+  require_seen(folder, rank);
   const std::string path = (fs::path{folder} / name_).string();
   try {
     lay_out(path);

@@ -17,7 +17,8 @@ namespace lockstep::checkpoint {
 
 class RankFile {
  public:
-  /// Lays the file out, by a temporary file in `folder`. Throws core::Error (system).
+  /// Lays the file out, by a temporary file in `folder`. Throws core::Error: (usage) if this rank does not see the
+  /// folder, else (system).
   RankFile(const std::string& folder, int rank, std::vector<Box> boxes);
 
   [[nodiscard]] const std::vector<Box>& boxes() const noexcept { return boxes_; }

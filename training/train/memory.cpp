@@ -152,7 +152,8 @@ MemoryNeed memory_need(nn::Device& device, const Recipe& recipe, const nn::Netwo
   need.arena = planned.arena;
   need.weights = planned.weights;
   need.optimizer = n_states(recipe) * need.arena / (recipe.device.has_own_memory ? 1 : n_local);
-  need.copy = copy_bytes(recipe, need.arena, n_local);
+  need.copy =
+      copy_bytes(recipe, need.arena, recipe.device.has_own_memory ? static_cast<std::uint64_t>(n_ranks) : n_local);
   if (recipe.has_lanes())  // sums that wait for their other half: see parallel::Lanes
     need.optimizer +=
         static_cast<std::uint64_t>(std::popcount(recipe.lanes / static_cast<std::uint64_t>(n_ranks) - 1)) * need.arena;
@@ -165,8 +166,8 @@ PlanActivations activations_planner(nn::Device& device, const nn::Network& netwo
   };
 }
 
-std::uint64_t copy_bytes(const Recipe& recipe, std::uint64_t arena_bytes, std::uint64_t n_local) {
-  return recipe.save_every.value > 0 ? (1 + n_states(recipe)) * arena_bytes / n_local : 0;
+std::uint64_t copy_bytes(const Recipe& recipe, std::uint64_t arena_bytes, std::uint64_t n_owners) {
+  return recipe.save_every.value > 0 ? (1 + n_states(recipe)) * arena_bytes / n_owners : 0;
 }
 
 void compare_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_local, int n_ranks,

@@ -53,8 +53,8 @@ void require_address_space();
 /// The planning function of memory_need(). Its arguments must outlive it.
 [[nodiscard]] PlanActivations activations_planner(nn::Device& device, const nn::Network& network, int n_ranks);
 
-/// The bytes that a rank copies for --save-every: its part of parameters and the optimizer's state.
-[[nodiscard]] std::uint64_t copy_bytes(const Recipe& recipe, std::uint64_t arena_bytes, std::uint64_t n_local);
+/// The bytes that one of `n_owners` ranks copies for --save-every: its part of parameters and the optimizer's state.
+[[nodiscard]] std::uint64_t copy_bytes(const Recipe& recipe, std::uint64_t arena_bytes, std::uint64_t n_owners);
 
 /// The size of a checkpoint on disk, within some KiB.
 [[nodiscard]] core::Bytes checkpoint_bytes(const Recipe& recipe, const nn::Network& network);

@@ -1,6 +1,6 @@
 // Convolutions from a library of the device; matrix products are those of images of one pixel.
 // Invariant: planned once, for one problem and pass, and enqueued many times; enqueueing allocates nothing.
-// Used by nn/cuda/layers; implemented for cuDNN, and by plain loops for tests.
+// Used by ops/conv; implemented for cuDNN, and by plain loops for tests.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Element-wise work on tensors that may hold float32 or bfloat16.
 // Invariant: the type of a tensor's elements is that of its description, and never changes.
-// Used by the layers of nn/host, its programs and observers.
+// Used by the layers of nn/ops, and by the programs and observers of nn/host.
 #pragma once
 
 #include <span>

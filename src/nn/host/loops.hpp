@@ -1,6 +1,6 @@
 // The element-wise loops on the host, one set per instruction set, chosen at run time.
 // Invariant: every set computes the same bits; padding that is 0 stays 0; outputs may be inputs, no other overlap.
-// Used by the layers of nn/host.
+// Used by the layers of nn/ops, and by nn/host.
 #pragma once
 
 #include <array>

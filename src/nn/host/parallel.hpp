@@ -1,6 +1,6 @@
 // Loops over all threads of the Kokkos session.
 // Invariant: parts depend only on the length and the number of threads; short loops stay on the calling thread.
-// Used by the layers of nn/host and its loss.
+// Used by the layers of nn/ops, and by the loss of nn/host.
 #pragma once
 
 #include <cstddef>

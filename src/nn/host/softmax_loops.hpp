@@ -1,7 +1,7 @@
 // The loops of softmax over a row: the classes of one sample. One set per instruction set, chosen at run time.
 // Invariant: every set computes the same bits: one polynomial without fused products, and sums in 16 lanes of double,
 // which a fixed tree adds up. A row's results depend on nothing but the row.
-// Used by loss.cpp and layers/log_softmax.cpp.
+// Used by the loss and by ops/log_softmax.
 //
 // Errors against double, of n finite numbers with maximum m, u = 2^-24:
 // - e^(x - m): (2 + m - x) u of its value; 0 where it is below 2^-126;

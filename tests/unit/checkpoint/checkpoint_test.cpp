@@ -226,6 +226,17 @@ TEST(BackgroundSave, LeavesNothingUnlessItIsComplete) {
   EXPECT_EQ(folder.n_entries(), 0u);
 }
 
+// As on a node without the file system of rank 0's folder.
+TEST(RankFile, NamesARankThatDoesNotSeeTheFolder) {
+  const TemporaryFolder folder;
+  expect_error(
+      [&] {
+        RankFile{folder / "elsewhere", 3, boxes};
+      },
+      ExitCode::usage, {"rank 3 on ", "does not see the folder", "elsewhere", "that the nodes share"});
+  EXPECT_EQ(folder.n_entries(), 0u);
+}
+
 TEST(Checkpoint, TheNewestSoundOneStays) {
   const TemporaryFolder folder;
   for (const std::uint64_t step : {1u, 2u, 3u, 4u, 5u, 6u}) write(folder.path(), step);

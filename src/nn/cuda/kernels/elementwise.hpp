@@ -1,7 +1,7 @@
 // Operations on single elements, in packs of eight; n_elements is a multiple of 8.
 // Invariant: computed in float32 and rounded once, with the bits of nn/host's loops; 0 stays 0 where padding is, and
 // NaN stays NaN. Outputs may be inputs.
-// Used by nn/cuda.
+// Used by nn/cuda and ops/add.
 #pragma once
 
 #include "nn/cuda/kernels/math.hpp"

@@ -1,6 +1,6 @@
 // What kernels of networks share: packs of eight channels, and functions with the same bits on device and host.
 // Invariant: activations have a multiple of 8 channels; those beyond the logical ones are 0 and stay 0.
-// Used by nn/cuda/kernels.
+// Used by the kernels of nn/cuda and nn/ops.
 #pragma once
 
 #include <bit>

@@ -1,7 +1,7 @@
 // Divides an array of rows of channels among blocks and threads, so that sums over rows of groups have a fixed order. A
 // thread sums a column of packs over every n-th row of a part, a block sums its threads, a second kernel the parts.
 // Invariant: the division depends only on sizes, never on the device.
-// Used by batch normalization and column sums.
+// Used by batch and layer normalization and by column sums.
 #pragma once
 
 #include <algorithm>
