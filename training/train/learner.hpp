@@ -197,7 +197,7 @@ class Learner final : private nn::Hooks {
   std::vector<std::size_t> slot_of_;  ///< its number, by parameter
   runtime::Stream stream_{};
   bool completes_gradients_ = false;  ///< the enqueued backward pass
-  /// Of passes with a part of a whole batch, and of the update after the last of them if that can be recorded.
+  /// They hold passes with a part of a whole batch, and the update after the last of them if that can be recorded.
   Recordings recordings_{};
   Made made_{}, made_before_{};  ///< the last step, and the one before
   int n_unreported_ = 0;         ///< of these two

@@ -196,7 +196,7 @@ TYPED_TEST(LossKernels, RanksLabelsAsTheHostDoes) {
   EXPECT_EQ(this->losses[1].is_top1, 1U);
 }
 
-// Of packs before, with and behind the label; a few large numbers decide.
+// The kernel counts in packs before, with and behind the label; a few large numbers decide.
 TYPED_TEST(LossKernels, RanksLabelsAmongManyOutputs) {
   for (const std::size_t outputs : {std::size_t{300}, std::size_t{3000}}) {
     for (const std::size_t label : {std::size_t{3}, std::size_t{100}, outputs - 1}) {

@@ -49,7 +49,7 @@ class WritingRank {
     synchronizer_.end_step(stream_);
     stream_.wait();
   }
-  /// Of an element half between two numbers of 16 bits, which is therefore rounded otherwise.
+  /// Flips a bit of an element half between two numbers of 16 bits, which is then rounded to the other one.
   void flip() { EXPECT_TRUE(synchronizer_.flip_bit(flipped_slot)); }
   /// As a run resumes, or goes back after it diverged.
   void load() {

@@ -12,7 +12,7 @@
 
 namespace lockstep::nn::host {
 
-/// Of one row.
+/// The mean and inverse standard deviation of a row.
 struct RowMoments {
   float mean;
   float inverse;  ///< 1 / sqrt(variance + eps)
