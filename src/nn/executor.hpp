@@ -30,6 +30,20 @@ enum class Loss { cross_entropy, nll, mse };
 /// statistics, sums and losses are always float32.
 enum class Precision { f32, bf16, f16 };
 
+/// Slots in the arenas begin at multiples of this many elements, and have such sizes.
+inline constexpr std::size_t slot_multiple = 16;
+
+/// A parameter that has no place in the arenas yet.
+struct Unplaced {
+  std::string scope{};         ///< Node::scope of its layer
+  std::size_t n_elements = 0;  ///< with padding: a multiple of slot_multiple
+  bool is_vector = false;      ///< of one dimension: a bias, or a weight of a normalization
+};
+
+/// Returns the place of each parameter, of its size, at a multiple of slot_multiple, without overlap. Parameters come
+/// in the order in which backward completes their gradients. A pure function: all executors of a network agree.
+using PlaceParameters = std::function<std::vector<core::Slice>(std::span<const Unplaced>)>;
+
 struct ExecutorOptions {
   std::uint64_t max_batch = 1;  ///< samples of one pass, at most
   std::uint64_t bn_group = 0;   ///< samples that batch normalization takes statistics of together; 0: each call's batch
@@ -49,6 +63,8 @@ struct ExecutorOptions {
   bool is_group_of_ranks = false;
   /// Called whenever a layer is planned or has computed its part of a pass.
   std::function<void()> on_progress{};
+  /// Empty: parameters follow one another without gaps.
+  PlaceParameters place{};
 };
 
 /// Sums over samples, so that the sums of several calls and ranks can be added.
@@ -82,7 +98,7 @@ class Hooks {
   /// In training, for an embedding in ExecutorOptions::row_gradients: reports the rows of the batch's samples, in any
   /// order, with repetitions.
   virtual void touched(std::size_t slot, std::span<const std::uint64_t> rows) = 0;
-  /// Reports that the gradient of slots()[slot] is complete; for slot = 0, 1, ...
+  /// Reports that the gradients of slots()[slot] and of all slots before it are complete; for slot = 0, 1, ...
   virtual void ready(std::size_t slot) = 0;
   /// Collective over the ranks of a group: replaces `values` by their sums. All ranks pass equally many values, even
   /// for an empty batch.
@@ -100,7 +116,7 @@ struct DeviceStatistics {
 /// its rows. Rows are output channels, if the layout keeps them together; otherwise the whole tensor is one block.
 struct ArenaSlot {
   int parameter = 0;    ///< index into Network::parameters()
-  core::Slice slice{};  ///< a multiple of 16 elements
+  core::Slice slice{};  ///< a multiple of slot_multiple elements
   std::size_t block = 0;
   std::size_t block_rows = 0;
   std::size_t n_rows = 0;
@@ -151,7 +167,7 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  /// Ordered as a backward pass completes their gradients.
+  /// Ascending in the arenas. Without ExecutorOptions::place, in the order in which backward completes their gradients.
   [[nodiscard]] virtual std::span<const ArenaSlot> slots() const noexcept = 0;
   [[nodiscard]] virtual std::size_t arena_elements() const noexcept = 0;
 
@@ -172,7 +188,7 @@ class Executor {
 
   /// Called once: sets the arenas of all passes, arena_elements() each, 64-byte aligned. Their values may change
   /// between passes. `weights`: the parameters rounded to weights_type(), weights_bytes(); passes only read them.
-  /// Padding of gradients that no pass writes is set to 0.
+  /// Padding of gradients, in slots and between them, is set to 0; no pass writes it.
   virtual void bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients,
                     runtime::DeviceSpan<const std::byte> weights) = 0;
 

@@ -20,8 +20,8 @@ struct BucketOptions {
   core::Bytes last{std::uint64_t{1} << 20};   ///< small, because no computation is left to hide it behind
 };
 
-/// Returns buckets in the order in which backward completes them; together they are the whole arena. A bucket contains
-/// whole slots, and ends where the next one begins, so padding between slots belongs to one bucket.
+/// Returns buckets in the order of the arena, in which they become ready; together they are the whole arena. A bucket
+/// contains whole slots, and ends where the next one begins, so padding between slots belongs to one bucket.
 [[nodiscard]] std::vector<core::Slice> plan_buckets(std::span<const Slot> slots, const BucketOptions& options);
 
 }  // namespace lockstep::parallel

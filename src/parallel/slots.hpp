@@ -19,7 +19,7 @@ namespace lockstep::parallel {
 /// Slices of ranks begin on a cache line. Norms are first taken over blocks of about this many elements (4 KiB).
 inline constexpr std::size_t alignment = 16, block_elements = 1024;
 
-/// Slots are numbered in the order in which backward completes their gradients.
+/// Slots are numbered in the order of the arena. A slot is ready once its gradient and those of all earlier slots are.
 struct Slot {
   std::string name;
   core::Slice slice{};

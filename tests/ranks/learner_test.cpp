@@ -15,6 +15,7 @@
 #include "nn/device.hpp"
 #include "nn/graph/models.hpp"
 #include "support/ranks.hpp"
+#include "training/train/model.hpp"
 
 namespace lockstep::training {
 namespace {
@@ -102,7 +103,7 @@ Recipe recipe_of(const std::string& model) {
 
 /// For each tensor: the largest difference in units in the last place of its largest element; returns the maximum.
 double difference_in_ulp(const Recipe& recipe, const std::vector<float>& found, const std::vector<float>& expected) {
-  const auto executor = device->make_executor(network_of(recipe), {});
+  const auto executor = device->make_executor(network_of(recipe), executor_options(recipe, 1));
   double most = found.size() == expected.size() ? 0 : INFINITY;
   for (const nn::ArenaSlot& slot : executor->slots()) {
     float difference = 0, magnitude = 0;

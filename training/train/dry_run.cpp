@@ -85,8 +85,13 @@ std::uint64_t network_bytes(const Recipe& recipe, const parallel::Synchronizer& 
   for (std::size_t owner = 0; owner < synchronizer.sharding().n_owners(); ++owner) {
     for (const core::Slice& slice : synchronizer.sharding().slices_of(owner)) {
       std::size_t n_without_rows = 0;
-      for (const parallel::Piece& piece : parallel::pieces_in(slots, slice))
-        if (slots[piece.slot].row_elements == 0) n_without_rows += piece.slice.count;
+      bool has_rows = false;
+      for (const parallel::Piece& piece : parallel::pieces_in(slots, slice)) {
+        const bool is_table = slots[piece.slot].row_elements > 0;
+        has_rows = has_rows || is_table;
+        if (!is_table) n_without_rows += piece.slice.count;
+      }
+      if (!has_rows) n_without_rows = slice.count;  // with the gaps between slots
       if (n_without_rows > 0) bytes += cost_of(n_without_rows);
     }
   }

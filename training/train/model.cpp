@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "nn/graph/models.hpp"
+#include "parallel/units.hpp"
 #include "training/recipe/specs.hpp"
 
 namespace lockstep::training {
@@ -172,14 +173,21 @@ void check_groups(const Recipe& recipe, const nn::Network& network, std::uint64_
                     .fix = last > 0 ? "--drop-last, or another --batch" : "another --batch"});
 }
 
-nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_batch) noexcept {
+std::vector<core::Slice> place_in_units(std::span<const nn::Unplaced> parameters) {
+  std::vector<parallel::UnitTensor> tensors;
+  for (const nn::Unplaced& one : parameters) tensors.push_back({one.scope, one.n_elements, one.is_vector});
+  return parallel::plan_units(tensors, {}).places;
+}
+
+nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_batch) {
   return {.max_batch = max_batch,
           .bn_group = recipe.bn_group,
           .loss = recipe.loss,
           .label_smoothing = recipe.label_smoothing,
           .precision = recipe.precision.value_or(nn::Precision::f32),
           .seed = recipe.seed,
-          .is_deterministic = recipe.deterministic};
+          .is_deterministic = recipe.deterministic,
+          .place = place_in_units};
 }
 
 }  // namespace lockstep::training

@@ -22,6 +22,11 @@ void check_set(const Recipe& recipe, const data::SetSpec& spec);
 /// normalization, in a set of `n_samples`. Call it after check_ranks().
 void check_groups(const Recipe& recipe, const nn::Network& network, std::uint64_t n_samples, int n_ranks);
 
-[[nodiscard]] nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_batch) noexcept;
+/// Places parameters in the units of parallel::plan_units(), for executors. Ranks divide no unit, so their number
+/// changes no place.
+[[nodiscard]] std::vector<core::Slice> place_in_units(std::span<const nn::Unplaced> parameters);
+
+/// All executors of a run place parameters alike.
+[[nodiscard]] nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_batch);
 
 }  // namespace lockstep::training

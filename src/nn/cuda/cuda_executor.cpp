@@ -53,7 +53,7 @@ template <class T>
 class CudaExecutor final : public Executor {
  public:
   CudaExecutor(const Network& network, const ExecutorOptions& options, Convolutions& convolutions)
-      : network_{network}, options_{options}, convolutions_{convolutions}, parameters_{network_, plan_} {
+      : network_{network}, options_{options}, convolutions_{convolutions}, parameters_{network_, plan_, options.place} {
     core::require(options.max_batch > 0, "max_batch is positive");
     const Node& first = network_.nodes().front();
     has_ids_ = std::holds_alternative<Ids>(first.layer);
@@ -91,8 +91,8 @@ class CudaExecutor final : public Executor {
     arena_.expect(make_program(nullptr, options.max_batch, true)->n_bytes());
   }
 
-  [[nodiscard]] std::span<const ArenaSlot> slots() const noexcept override { return parameters_.slots(); }
-  [[nodiscard]] std::size_t arena_elements() const noexcept override { return parameters_.n_elements(); }
+  [[nodiscard]] std::span<const ArenaSlot> slots() const noexcept override { return parameters_.slots().all(); }
+  [[nodiscard]] std::size_t arena_elements() const noexcept override { return parameters_.slots().n_elements(); }
   void pack(int parameter, core::Slice rows, std::span<const float> logical, std::span<float> elements) const override {
     parameters_.pack(parameter, rows, logical, elements);
   }

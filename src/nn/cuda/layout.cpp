@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.hpp"
 #include "nn/cuda/kernels/math.hpp"
@@ -11,7 +12,6 @@ namespace lockstep::nn::cuda {
 namespace {
 
 constexpr std::size_t channel_multiple = 8;
-constexpr std::size_t slot_multiple = 16;
 
 std::size_t round_up(std::size_t n, std::size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
@@ -28,6 +28,21 @@ ValueLayout row_layout(const Network& network, std::span<const ValueLayout> valu
   if (std::holds_alternative<Linear>(node.layer)) return input;
   const Shape& shape = network.parameters()[static_cast<std::size_t>(node.parameters[0])].shape;
   return {1, shape.back(), round_up(shape.back(), channel_multiple)};
+}
+
+ArenaSlot unplaced_slot(const Parameter& parameter, int number, const ValueLayout& row) {
+  const std::size_t n_rows = parameter.shape[0], row_elements = row.n_elements();
+  // The least number of rows whose begin and end are places where slices may begin.
+  const std::size_t block_rows = row_elements % slot_multiple == 0      ? 1
+                                 : row_elements % channel_multiple == 0 ? 2
+                                                                        : slot_multiple;
+  const std::size_t padded_rows = round_up(n_rows, std::max(channel_multiple, block_rows));
+  return {.parameter = number,
+          .slice = {.count = padded_rows * row_elements},
+          .block = block_rows * row_elements,
+          .block_rows = block_rows,
+          .n_rows = n_rows,
+          .n_inner = row.n_positions * row.n_channels};
 }
 
 }  // namespace
@@ -63,35 +78,22 @@ void require_indices(const Node& node, const ValueLayout& layout, std::uint64_t 
                     .fix = "use --accumulate, a smaller --batch, or more ranks"});
 }
 
-ParameterLayout::ParameterLayout(const Network& network, const PassPlan& plan) : places_(network.parameters().size()) {
+ParameterLayout::ParameterLayout(const Network& network, const PassPlan& plan, const PlaceParameters& place)
+    : rows_(network.parameters().size()) {
   const std::vector<ValueLayout> values = layouts_of(network);
+  std::vector<ArenaSlot> slots;
   for (const auto& [number, node] : plan.parameters) {
     const Parameter& parameter = network.parameters()[index(number)];
     const bool is_vector = parameter.shape.size() == 1;
-    place(parameter, number, is_vector ? ValueLayout{1, 1, 1} : row_layout(network, values, network.nodes()[node]));
+    rows_[index(number)] = is_vector ? ValueLayout{1, 1, 1} : row_layout(network, values, network.nodes()[node]);
+    slots.push_back(unplaced_slot(parameter, number, rows_[index(number)]));
   }
-}
-
-void ParameterLayout::place(const Parameter& parameter, int number, const ValueLayout& row) {
-  const std::size_t n_rows = parameter.shape[0], row_elements = row.n_elements();
-  // The least number of rows whose begin and end are places where slices may begin.
-  const std::size_t block_rows = row_elements % slot_multiple == 0      ? 1
-                                 : row_elements % channel_multiple == 0 ? 2
-                                                                        : slot_multiple;
-  const std::size_t padded_rows = round_up(n_rows, std::max(channel_multiple, block_rows));
-  places_[index(number)] = {slots_.size(), row};
-  slots_.push_back({.parameter = number,
-                    .slice = {n_elements_, padded_rows * row_elements},
-                    .block = block_rows * row_elements,
-                    .block_rows = block_rows,
-                    .n_rows = n_rows,
-                    .n_inner = row.n_positions * row.n_channels});
-  n_elements_ += padded_rows * row_elements;
+  slots_ = ParameterSlots{network, plan, std::move(slots), place};
 }
 
 void ParameterLayout::pack(int parameter, core::Slice rows, std::span<const float> logical,
                            std::span<float> elements) const {
-  const ValueLayout& row = places_.at(index(parameter)).row;
+  const ValueLayout& row = rows_.at(index(parameter));
   core::require(logical.size() == rows.count * row.n_positions * row.n_channels, "rows have all of their elements");
   std::ranges::fill(elements, 0.0F);
   std::size_t i = 0;
@@ -103,7 +105,7 @@ void ParameterLayout::pack(int parameter, core::Slice rows, std::span<const floa
 
 void ParameterLayout::unpack(int parameter, core::Slice rows, std::span<const float> elements,
                              std::span<float> logical) const {
-  const ValueLayout& row = places_.at(index(parameter)).row;
+  const ValueLayout& row = rows_.at(index(parameter));
   core::require(logical.size() == rows.count * row.n_positions * row.n_channels, "rows have all of their elements");
   std::size_t i = 0;
   for (std::size_t r = 0; r < rows.count; ++r)

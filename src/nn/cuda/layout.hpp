@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "nn/executor.hpp"
-#include "nn/plan/pass_plan.hpp"
+#include "nn/plan/parameter_slots.hpp"
 
 namespace lockstep::nn::cuda {
 
@@ -34,32 +34,24 @@ void require_indices(const Node& node, const ValueLayout& layout, std::uint64_t 
 /// have rows of one element.
 class ParameterLayout {
  public:
-  ParameterLayout(const Network& network, const PassPlan& plan);
+  /// `place`: as in ExecutorOptions.
+  ParameterLayout(const Network& network, const PassPlan& plan, const PlaceParameters& place);
 
-  /// Ordered as plan.parameters.
-  [[nodiscard]] std::span<const ArenaSlot> slots() const noexcept { return slots_; }
-  [[nodiscard]] std::size_t slot_number(int parameter) const { return places_.at(index(parameter)).slot; }
-  [[nodiscard]] std::size_t n_elements() const noexcept { return n_elements_; }
+  [[nodiscard]] const ParameterSlots& slots() const noexcept { return slots_; }
   /// Where a parameter begins in the arenas.
-  [[nodiscard]] std::size_t offset(int parameter) const { return slots_[slot_number(parameter)].slice.offset; }
+  [[nodiscard]] std::size_t offset(int parameter) const { return slots_.all()[slots_.number(parameter)].slice.offset; }
   /// The elements of a row in memory, including padding.
-  [[nodiscard]] std::size_t row_elements(int parameter) const { return places_.at(index(parameter)).row.n_elements(); }
+  [[nodiscard]] std::size_t row_elements(int parameter) const { return rows_.at(index(parameter)).n_elements(); }
 
   // As those of Executor.
   void pack(int parameter, core::Slice rows, std::span<const float> logical, std::span<float> elements) const;
   void unpack(int parameter, core::Slice rows, std::span<const float> elements, std::span<float> logical) const;
 
  private:
-  struct Place {
-    std::size_t slot = 0;
-    ValueLayout row{};  ///< a row has the layout of a sample of the value it multiplies
-  };
   static std::size_t index(int parameter) { return static_cast<std::size_t>(parameter); }
-  void place(const Parameter& parameter, int number, const ValueLayout& row);
 
-  std::vector<Place> places_;
-  std::vector<ArenaSlot> slots_{};
-  std::size_t n_elements_ = 0;
+  std::vector<ValueLayout> rows_;  ///< by parameter: a row has the layout of a sample of the value it multiplies
+  ParameterSlots slots_{};
 };
 
 }  // namespace lockstep::nn::cuda

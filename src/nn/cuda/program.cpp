@@ -130,7 +130,8 @@ void Program<T>::backward(PassContext& pass, MarkedTimes& times) {
     layer->backward(pass);
     if (is_beside) beside.end_fork();
     if (layer->has_work() || !sums.empty()) times.backward_done(pass.stream, step.node);
-    for (std::size_t slot = step.completed.offset; slot < step.completed.end(); ++slot) beside.tell(slot);
+    const core::Slice ready = common_.parameters.slots().reported_after(step.completed);
+    for (std::size_t slot = ready.offset; slot < ready.end(); ++slot) beside.tell(slot);
     if (!step.completed.empty()) times.begin(pass.stream);  // hooks may have enqueued other work since
   }
   beside.join_all();

@@ -11,10 +11,14 @@
 namespace lockstep::nn {
 
 NameScope::NameScope(Network& network, const std::string& name) : network_{network}, n_before_{network.prefix_.size()} {
+  if (n_before_ == 0) network_.scope_ = name;
   network_.prefix_ += name + ".";
 }
 
-NameScope::~NameScope() { network_.prefix_.resize(n_before_); }
+NameScope::~NameScope() {
+  network_.prefix_.resize(n_before_);
+  if (n_before_ == 0) network_.scope_.clear();
+}
 
 NameScope Network::block(const std::string& name) { return {*this, name}; }
 
@@ -31,6 +35,7 @@ Value Network::append(const std::string& name, const Layer& layer, std::vector<V
 
   const std::string prefix = name.empty() ? prefix_ : called + ".";
   Node node{called, layer, std::move(inputs), described.output};
+  node.scope = scope_;
   for (Parameter parameter : described.parameters) {
     parameter.name = prefix + parameter.name;
     node.parameters.push_back(static_cast<int>(parameters_.size()));

@@ -26,6 +26,7 @@ struct Node {
   Shape output;
   std::vector<int> parameters{};  ///< weight, then bias; indices into Network::parameters()
   std::vector<int> statistics{};  ///< running mean, then variance
+  std::string scope{};            ///< the outermost block() that it was added in; empty: none
 };
 
 class Network;
@@ -103,6 +104,7 @@ class Network {
   std::vector<Parameter> parameters_{};
   std::vector<Statistic> statistics_{};
   std::string prefix_{};  ///< of names: the blocks that are open, each with a dot
+  std::string scope_{};   ///< the outermost of them
 };
 
 /// Throws core::Error (usage): a batch normalization in training has one value per channel, so no variance.

@@ -55,7 +55,7 @@ void ExecutorState::check(const data::Batch& batch) const {
 }
 
 std::span<float> ExecutorState::gradients() const {
-  return {reinterpret_cast<float*>(bases.gradients), parameters.n_elements()};
+  return {reinterpret_cast<float*>(bases.gradients), parameters.slots().n_elements()};
 }
 
 }  // namespace lockstep::nn::host

@@ -16,14 +16,14 @@ HostExecutor::HostExecutor(const Network& network, const ExecutorOptions& option
   core::require(options.max_batch > 0, "max_batch is positive");
   state_ = std::make_unique<ExecutorState>(network, options);
   state_->plan(options.max_batch, true);
-  state_->parameters.place(state_->pass_plan);
+  state_->parameters.place(state_->network, state_->pass_plan, options.place);
 }
 
 HostExecutor::~HostExecutor() = default;
 
-std::span<const ArenaSlot> HostExecutor::slots() const noexcept { return state_->parameters.slots(); }
+std::span<const ArenaSlot> HostExecutor::slots() const noexcept { return state_->parameters.slots().all(); }
 
-std::size_t HostExecutor::arena_elements() const noexcept { return state_->parameters.n_elements(); }
+std::size_t HostExecutor::arena_elements() const noexcept { return state_->parameters.slots().n_elements(); }
 
 void HostExecutor::pack(int parameter, core::Slice rows, std::span<const float> logical,
                         std::span<float> elements) const {
@@ -91,8 +91,9 @@ void HostExecutor::backward(PassContext& pass, bool is_adding) {
     return;
   }
   core::require(state_->last.program != nullptr, "a backward pass follows a forward pass that succeeded");
-  BackwardObserver observer{state_->options,       slots(),    gradients, is_adding ? &state_->accumulation : nullptr,
-                            state_->profile.get(), *pass.hooks};
+  Accumulation* const accumulation = is_adding ? &state_->accumulation : nullptr;
+  BackwardObserver observer{state_->options, state_->parameters.slots(), gradients,
+                            accumulation,    state_->profile.get(),      *pass.hooks};
   state_->last.program->backward(pass, observer);
 }
 

@@ -26,15 +26,17 @@ void ForwardObserver::after_forward(std::size_t node, const Tensor&, const PassC
   if (options_.on_progress) options_.on_progress();
 }
 
-void Accumulation::keep(std::span<const float> gradient) { kept_.assign(gradient.begin(), gradient.end()); }
+void Accumulation::keep(std::span<const float> gradient) {
+  kept_.insert(kept_.end(), gradient.begin(), gradient.end());
+}
 
-void Accumulation::add_to(std::span<float> gradient) const {
+void Accumulation::add_to(std::span<float> gradient, std::size_t first) const {
   for_parts(gradient.size(), least_elements, [&](std::size_t begin, std::size_t end) {
-    loops().floats.add_to(gradient.data() + begin, kept_.data() + begin, end - begin);
+    loops().floats.add_to(gradient.data() + begin, kept_.data() + first + begin, end - begin);
   });
 }
 
-BackwardObserver::BackwardObserver(const ExecutorOptions& options, std::span<const ArenaSlot> slots,
+BackwardObserver::BackwardObserver(const ExecutorOptions& options, const ParameterSlots& slots,
                                    std::span<float> gradients, Accumulation* accumulation, Profile* profile,
                                    Hooks& hooks)
     : options_{options},
@@ -46,22 +48,31 @@ BackwardObserver::BackwardObserver(const ExecutorOptions& options, std::span<con
   if (profile_ != nullptr) profile_->start();
 }
 
-std::span<float> BackwardObserver::completed_by(const BackwardStep& step) const {
-  const auto slots = slots_.subspan(step.completed.offset, step.completed.count);
-  if (slots.empty() || std::ranges::count(options_.row_gradients, slots[0].parameter) > 0) return {};
-  const std::size_t begin = slots.front().slice.offset;
-  return gradients_.subspan(begin, slots.back().slice.end() - begin);
+template <class F>
+void BackwardObserver::for_completed(const BackwardStep& step, const F& f) const {
+  for (std::size_t planned = step.completed.offset; planned < step.completed.end(); ++planned) {
+    const ArenaSlot& slot = slots_.of_planned(planned);
+    if (std::ranges::count(options_.row_gradients, slot.parameter) == 0) f(slot.slice.of(gradients_));
+  }
 }
 
 void BackwardObserver::before_backward(const BackwardStep& step, std::span<const Tensor>) {
-  if (accumulation_ != nullptr) accumulation_->keep(completed_by(step));
+  if (accumulation_ == nullptr) return;
+  accumulation_->begin();
+  for_completed(step, [this](std::span<const float> gradient) { accumulation_->keep(gradient); });
 }
 
 void BackwardObserver::after_backward(const BackwardStep& step) {
-  if (accumulation_ != nullptr) accumulation_->add_to(completed_by(step));
+  std::size_t first = 0;
+  const auto add = [&](std::span<float> gradient) {
+    accumulation_->add_to(gradient, first);
+    first += gradient.size();
+  };
+  if (accumulation_ != nullptr) for_completed(step, add);
   if (profile_ != nullptr) profile_->stop(profile_->backward_s[step.node]);
   if (options_.on_progress) options_.on_progress();
-  for (std::size_t slot = step.completed.offset; slot < step.completed.end(); ++slot) hooks_.ready(slot);
+  const core::Slice ready = slots_.reported_after(step.completed);
+  for (std::size_t slot = ready.offset; slot < ready.end(); ++slot) hooks_.ready(slot);
   if (profile_ != nullptr) profile_->start();
 }
 

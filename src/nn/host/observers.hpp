@@ -37,28 +37,33 @@ class ForwardObserver final : public PassObserver {
 /// Keeps the gradients of one node while the node computes more, which are then added.
 class Accumulation {
  public:
+  /// Forgets what was kept.
+  void begin() noexcept { kept_.clear(); }
+  /// Keeps one more gradient.
   void keep(std::span<const float> gradient);
-  void add_to(std::span<float> gradient) const;
+  /// Adds what was kept, from element `first` on.
+  void add_to(std::span<float> gradient, std::size_t first) const;
 
  private:
   std::vector<float> kept_{};
 };
 
-/// Reports slots when they are complete, in the order of the backward pass.
+/// Reports slots when they and all before them are complete.
 class BackwardObserver final : public PassObserver {
  public:
   /// `accumulation` and `profile` may be null.
-  BackwardObserver(const ExecutorOptions& options, std::span<const ArenaSlot> slots, std::span<float> gradients,
+  BackwardObserver(const ExecutorOptions& options, const ParameterSlots& slots, std::span<float> gradients,
                    Accumulation* accumulation, Profile* profile, Hooks& hooks);
   void before_backward(const BackwardStep& step, std::span<const Tensor> gradients) override;
   void after_backward(const BackwardStep& step) override;
 
  private:
-  /// The gradients of the slots that the step completes; none if its node adds to them itself.
-  [[nodiscard]] std::span<float> completed_by(const BackwardStep& step) const;
+  /// Calls f(gradient) for each gradient that the step completes, except those that its node adds to itself.
+  template <class F>
+  void for_completed(const BackwardStep& step, const F& f) const;
 
   const ExecutorOptions& options_;
-  std::span<const ArenaSlot> slots_;
+  const ParameterSlots& slots_;
   std::span<float> gradients_;
   Accumulation* accumulation_;
   Profile* profile_;

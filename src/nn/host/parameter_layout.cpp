@@ -9,7 +9,6 @@
 namespace lockstep::nn::host {
 namespace {
 
-constexpr std::size_t slot_multiple = 16;
 constexpr std::size_t most_dimensions = 4;
 
 /// Cuts along the dimension that alone varies slowest; if there is none, the whole tensor is one block.
@@ -100,23 +99,17 @@ void ParameterLayout::set(int parameter, Desc desc) {
   descs_.at(static_cast<std::size_t>(parameter)) = std::move(desc);
 }
 
-void ParameterLayout::place(const PassPlan& plan) {
-  slot_of_parameter_.assign(descs_.size(), 0);
+void ParameterLayout::place(const Network& network, const PassPlan& plan, const PlaceParameters& place) {
+  std::vector<ArenaSlot> slots;
   for (const auto& [parameter, node] : plan.parameters) {
     const auto& desc = find(parameter);
     core::require(desc.has_value(), "every parameter has a layout");
-    const std::size_t n = (n_physical(*desc) + slot_multiple - 1) / slot_multiple * slot_multiple;
-    slot_of_parameter_[static_cast<std::size_t>(parameter)] = slots_.size();
     ArenaSlot slot = find_cut(*desc);
     slot.parameter = parameter;
-    slot.slice = {n_elements_, n};
-    slots_.push_back(slot);
-    n_elements_ += n;
+    slot.slice.count = (n_physical(*desc) + slot_multiple - 1) / slot_multiple * slot_multiple;
+    slots.push_back(slot);
   }
-}
-
-std::size_t ParameterLayout::slot_number(int parameter) const {
-  return slot_of_parameter_.at(static_cast<std::size_t>(parameter));
+  slots_ = ParameterSlots{network, plan, std::move(slots), place};
 }
 
 void ParameterLayout::pack(int parameter, core::Slice rows, std::span<const float> logical,

@@ -9,7 +9,7 @@
 
 #include "nn/executor.hpp"
 #include "nn/host/dnnl_primitives.hpp"
-#include "nn/plan/pass_plan.hpp"
+#include "nn/plan/parameter_slots.hpp"
 
 namespace lockstep::nn::host {
 
@@ -22,21 +22,18 @@ class ParameterLayout {
   /// `desc`: its dimensions, read in order, are PyTorch's elements in order.
   void set(int parameter, Desc desc);
 
-  /// Places slots in the order in which their gradients complete, once all layouts are set.
-  void place(const PassPlan& plan);
-  [[nodiscard]] std::span<const ArenaSlot> slots() const noexcept { return slots_; }
-  [[nodiscard]] std::size_t slot_number(int parameter) const;  ///< in slots()
-  [[nodiscard]] const ArenaSlot& slot_of(int parameter) const { return slots_[slot_number(parameter)]; }
-  [[nodiscard]] std::size_t n_elements() const noexcept { return n_elements_; }
+  /// Makes the slots, once all layouts are set. `place`: as in ExecutorOptions.
+  void place(const Network& network, const PassPlan& plan, const PlaceParameters& place);
+  /// Empty before place().
+  [[nodiscard]] const ParameterSlots& slots() const noexcept { return slots_; }
+  [[nodiscard]] const ArenaSlot& slot_of(int parameter) const { return slots_.all()[slots_.number(parameter)]; }
 
   void pack(int parameter, core::Slice rows, std::span<const float> logical, std::span<float> elements) const;
   void unpack(int parameter, core::Slice rows, std::span<const float> elements, std::span<float> logical) const;
 
  private:
   std::vector<std::optional<Desc>> descs_;
-  std::vector<ArenaSlot> slots_{};
-  std::vector<std::size_t> slot_of_parameter_{};
-  std::size_t n_elements_ = 0;
+  ParameterSlots slots_{};
 };
 
 /// Elements in order: the last dimension varies fastest.

@@ -16,6 +16,20 @@ ExecutorOptions options_of(const Case& given, Precision precision) {
   return options;
 }
 
+std::vector<core::Slice> place_with_gaps(std::span<const Unplaced> parameters) {
+  std::vector<core::Slice> places(parameters.size());
+  std::size_t at = 0;
+  for (const bool is_vector : {false, true}) {
+    const std::size_t multiple = is_vector ? slot_multiple : 1024;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      if (parameters[i].is_vector != is_vector) continue;
+      places[i] = {(at + multiple - 1) / multiple * multiple, parameters[i].n_elements};
+      at = places[i].end();
+    }
+  }
+  return places;
+}
+
 std::vector<float> to_precision(const std::vector<double>& exact, Precision precision) {
   std::vector<float> rounded(exact.begin(), exact.end());
   if (precision == Precision::bf16)

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "unit/nn/cases.hpp"
@@ -13,6 +14,9 @@
 namespace lockstep::nn {
 
 [[nodiscard]] ExecutorOptions options_of(const Case& given, Precision precision = Precision::f32);
+
+/// Places matrices at multiples of 1024 elements, then vectors: as in training, and with gaps.
+[[nodiscard]] std::vector<core::Slice> place_with_gaps(std::span<const Unplaced> parameters);
 
 [[nodiscard]] std::vector<float> to_precision(const std::vector<double>& exact, Precision precision);
 

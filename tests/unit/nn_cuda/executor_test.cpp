@@ -17,9 +17,10 @@ class CudaExecutorTest : public ::testing::Test {
   }
 
   /// A training step, the same added once more, and an evaluation.
-  static void expect_as_reference(const Case& given, Precision precision, double tolerance, bool fuses = false) {
+  static void expect_as_reference(const Case& given, Precision precision, double tolerance, bool fuses = false,
+                                  const PlaceParameters& place = {}) {
     SCOPED_TRACE(given.name);
-    OnTestDevice on{given, precision, false, fuses};
+    OnTestDevice on{given, precision, false, fuses, place};
     const LossSums wanted = on.reference_forward(true);
     on.forward(true);
     on.backward(0.125F);
@@ -47,6 +48,11 @@ class CudaExecutorTest : public ::testing::Test {
 
 TEST_F(CudaExecutorTest, LayersAreAsTheReference) {
   for (const Case& given : layer_cases()) expect_as_reference(given, Precision::f32, tolerance_);
+}
+
+TEST_F(CudaExecutorTest, ParametersAreAnywhere) {
+  for (const Case& given : layer_cases())
+    expect_as_reference(given, Precision::f32, tolerance_, false, place_with_gaps);
 }
 
 TEST_F(CudaExecutorTest, LayersInBf16AreNearTheReference) {

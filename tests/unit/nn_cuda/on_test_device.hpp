@@ -34,12 +34,13 @@ template <class Device>
 /// An executor and the reference, on the same parameters and samples.
 class OnTestDevice final : public Hooks {
  public:
-  OnTestDevice(const Case& given, Precision precision, bool is_group_of_ranks = false, bool fuses = false)
+  OnTestDevice(const Case& given, Precision precision, bool is_group_of_ranks = false, bool fuses = false,
+               const PlaceParameters& place = {})
       : convolutions_{test::make_convolutions(fuses)},
         tested_{given},
         loss_scale_{core::Bytes{sizeof(float)}, Memory::device},
         options_{options_of(given, precision)},
-        executor_{make_cuda_executor(given.network, joined(options_, is_group_of_ranks), *convolutions_)},
+        executor_{make_cuda_executor(given.network, joined(options_, is_group_of_ranks, place), *convolutions_)},
         reference_{given.network},
         parameters_{core::Bytes{executor_->arena_elements() * sizeof(float)}, Memory::device},
         gradients_{core::Bytes{executor_->arena_elements() * sizeof(float)}, Memory::device},
@@ -187,8 +188,9 @@ class OnTestDevice final : public Hooks {
   void touched(std::size_t, std::span<const std::uint64_t>) override {}
   void ready(std::size_t slot) override { EXPECT_EQ(slot, n_ready_++); }
   void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) override { on_sum(values, stream); }
-  static const ExecutorOptions& joined(ExecutorOptions& options, bool is_group_of_ranks) {
+  static const ExecutorOptions& joined(ExecutorOptions& options, bool is_group_of_ranks, const PlaceParameters& place) {
     options.is_group_of_ranks = is_group_of_ranks;
+    options.place = place;
     return options;
   }
 

@@ -136,5 +136,40 @@ TEST(HostParameters, HaveSlotsFromTheLastNodeToTheFirst) {
   }
 }
 
+/// Whether all elements of the arena that belong to no slot are 0.
+bool has_zero_gaps(const Harness& harness, std::span<const float> arena) {
+  std::size_t end = 0;
+  const auto is_zero = [&](std::size_t begin) {
+    return std::ranges::all_of(arena.subspan(end, begin - end), [](float value) { return value == 0; });
+  };
+  for (const ArenaSlot& slot : harness.executor.slots()) {
+    if (!is_zero(slot.slice.offset)) return false;
+    end = slot.slice.end();
+  }
+  return end == arena.size();
+}
+
+TEST(HostParameters, GiveTheSameBitsInAnyPlaces) {
+  for (const char* name : {"mnist_cnn", "resnet18_cifar", "movielens"}) {
+    const Case given = model_case(name);
+    ExecutorOptions options = options_of(given);
+    options.is_deterministic = true;
+    Harness dense{given, options};
+    options.place = place_with_gaps;
+    Harness apart{given, options};
+    ASSERT_FALSE(std::ranges::equal(apart.executor.slots(), dense.executor.slots(), {}, &ArenaSlot::parameter,
+                                    &ArenaSlot::parameter));
+    for (Harness* harness : {&dense, &apart}) {
+      harness->forward();
+      harness->backward();
+      harness->forward();
+      harness->backward(0.5f, true);
+    }
+    for (std::size_t i = 0; i < given.network.parameters().size(); ++i)
+      EXPECT_EQ(apart.gradient(i), dense.gradient(i)) << given.network.parameters()[i].name;
+    EXPECT_TRUE(has_zero_gaps(apart, apart.gradients.elements())) << name;
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::nn::host

@@ -5,11 +5,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <random>
+#include <string>
+#include <utility>
 
 #include "comm/collective.hpp"
+#include "comm/transport_threads.hpp"
 #include "core/error.hpp"
+#include "parallel/host_synchronizer.hpp"
 #include "parallel/sharding.hpp"
+#include "unit/parallel/ranks.hpp"
 
 namespace lockstep::parallel {
 namespace {
@@ -203,6 +210,59 @@ TEST(Units, AnyTensorsHaveOnePlaceEachAndEqualParts) {
   EXPECT_GT(n_joined, 100u);
   EXPECT_GT(n_resident, 100u);
   EXPECT_GT(n_cut, 100u);
+}
+
+using Tensors = std::map<std::string, std::vector<float>>;
+
+/// The parameters of each tensor after three steps, with gradients that depend on a tensor's name and element only.
+Tensors train_tensors(const support::Nodes& nodes, const std::vector<Slot>& slots, const SynchronizerOptions& options) {
+  Tensors after;
+  comm::run_as_threads(nodes, [&](comm::Transport& world) {
+    HostSynchronizer synchronizer{world, slots, options};
+    const auto fill = [&](std::span<float> arena, int rank, int step) {
+      for (const Slot& slot : slots)
+        support::fill({&slot, 1}, arena, [&](std::size_t i) {
+          return support::odd_value(std::hash<std::string>{}(slot.name) % 997 + i - slot.slice.offset, rank, step);
+        });
+    };
+    if (world.rank() == 0) fill(synchronizer.parameters(), 0, 77);
+    synchronizer.start({});
+    for (int step = 0; step < 3; ++step) {
+      fill(synchronizer.gradients(), world.rank(), step);
+      static_cast<void>(synchronizer.step({.learning_rate = 0.25, .scale = 8}));
+    }
+    if (world.rank() != 0) return;
+    for (const Slot& slot : slots) {
+      const auto values = slot.slice.of(synchronizer.parameters());
+      after[slot.name].assign(values.begin(), values.end());
+    }
+  });
+  return after;
+}
+
+/// The slots of make_slots(), placed in units: matrices on blocks, and short ones as vectors at the end.
+std::vector<Slot> in_units(std::vector<Slot> slots) {
+  std::vector<UnitTensor> tensors;
+  for (const Slot& slot : slots) tensors.push_back({"", slot.slice.count, slot.slice.count < 300});
+  const UnitPlan plan = plan_units(tensors, {});
+  for (std::size_t i = 0; i < slots.size(); ++i) slots[i].slice = plan.places[i];
+  std::ranges::sort(slots, {}, [](const Slot& slot) { return std::pair{slot.slice.offset, slot.slice.count}; });
+  return slots;
+}
+
+// Each element has its own sum, and norms of tensors are sums over blocks of one tensor. Only the norm for clipping
+// adds tensors in the order of the arena.
+TEST(Units, ChangeNoBitsOfSteps) {
+  const std::vector<Slot> dense = support::odd_slots(), apart = in_units(dense);
+  ASSERT_NE(dense[0].name, apart[0].name);
+  for (const optim::OptimizerKind kind :
+       {optim::OptimizerKind::sgd, optim::OptimizerKind::adamw, optim::OptimizerKind::lars, optim::OptimizerKind::lamb})
+    for (const support::Nodes& nodes :
+         {support::Nodes{0}, support::Nodes{0, 0}, support::Nodes{0, 1}, support::Nodes{0, 0, 1, 1}}) {
+      SynchronizerOptions options{.optimizer = optim::default_spec(kind), .is_deterministic = true};
+      options.buckets = {{support::small_bucket_bytes}, {1'024}, {1'024}};
+      EXPECT_EQ(train_tensors(nodes, apart, options), train_tensors(nodes, dense, options)) << support::describe(nodes);
+    }
 }
 
 }  // namespace

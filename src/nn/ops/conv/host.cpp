@@ -152,7 +152,7 @@ class ConvKernel final : public Kernel {
     key[0] = window_.strides[0];
     const Dims weights = dims_of(target.desc);
     key.insert(key.end(), weights.begin(), weights.end());
-    const bool is_first_program = builder.parameters.slots().empty();
+    const bool is_first_program = builder.parameters.slots().all().empty();
     if (is_first_program && !builder.choices.contains(key)) {
       const auto [own_s, columns_s] = columns_->measure(builder.engine, own);
       double times[] = {own_s, columns_s};

@@ -21,7 +21,7 @@ class EmbeddingLayer final : public CudaLayer<T> {
         n_columns_{static_cast<std::size_t>(planned.builder.network.shape(node_.inputs[0])[0])},
         table_{planned.builder.parameter(node_.parameters[0])},
         has_bad_id_{planned.builder.arenas.has_bad_label},
-        slot_{planned.builder.parameters.slot_number(node_.parameters[0])} {
+        slot_{planned.builder.parameters.slots().number(node_.parameters[0])} {
     Builder<T>& builder = planned.builder;
     this->output_ = builder.make_value(builder.values[planned.index]);
     adds_rows_ = std::ranges::count(builder.options.row_gradients, node_.parameters[0]) > 0;

@@ -36,7 +36,7 @@ class EmbeddingKernel final : public Kernel {
     const auto* const table = storage_.at<const float>(table_.place);
     const auto* const rows = storage_.at<const std::uint64_t>(rows_);
     if (tells_rows_ && !pass.is_repeated())
-      pass.hooks->touched(parameters_.slot_number(node_.parameters[0]), {rows, n_});
+      pass.hooks->touched(parameters_.slots().number(node_.parameters[0]), {rows, n_});
     with_type(output_, [&]<class T>(T) {
       auto* const out = storage_.at<T>(output_.place);
       for_parts(n_, least_elements / width_ + 1, [&](std::size_t begin, std::size_t end) {

@@ -160,6 +160,9 @@ TEST(Network, BlocksBeginTheNamesOfTheirLayers) {
   std::vector<std::string> names;
   for (const Node& node : net.nodes()) names.push_back(node.name);
   EXPECT_EQ(names, (std::vector<std::string>{"input", "h.3.fc", "h.3.relu", "h.3.relu2", "h.last", "fc"}));
+  std::vector<std::string> scopes;
+  for (const Node& node : net.nodes()) scopes.push_back(node.scope);
+  EXPECT_EQ(scopes, (std::vector<std::string>{"", "h", "h", "h", "h", ""})) << "the outermost block's";
   EXPECT_EQ(net.parameters()[0].name, "h.3.fc.weight");
   EXPECT_EQ(net.parameters()[2].name, "fc.weight");
 }

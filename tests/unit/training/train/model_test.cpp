@@ -1,9 +1,13 @@
 #include "training/train/model.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "nn/graph/models.hpp"
+#include "nn/plan/pass_plan.hpp"
+#include "parallel/slots.hpp"
 #include "unit/training/recipe/fixture.hpp"
 
 namespace lockstep::training {
@@ -186,6 +190,41 @@ TEST(Groups, AreThoseOfRanksInTheOrderOfTorch) {
   static_cast<void>(refused_groups(recipe, 34, {2}));
   accept_groups(recipe, 34, {1});
   EXPECT_TRUE(has(refused_groups(recipe, 34, {4}), "has 4 instead of 32 samples"));  // padded to 36
+}
+
+/// The parameters of a network in the order of backward, with sizes as if nothing were padded but to slots.
+std::vector<nn::Unplaced> unplaced_of(const nn::Network& network) {
+  std::vector<nn::Unplaced> all;
+  for (const auto& [parameter, node] : nn::plan_pass(network).parameters) {
+    const nn::Shape& shape = network.parameters()[static_cast<std::size_t>(parameter)].shape;
+    const std::size_t n = (nn::n_elements(shape) + nn::slot_multiple - 1) / nn::slot_multiple * nn::slot_multiple;
+    all.push_back({.scope = network.nodes()[node].scope, .n_elements = n, .is_vector = shape.size() == 1});
+  }
+  return all;
+}
+
+// Blocks of every model are neighbours in the order of backward, so that each is one run of the arena.
+TEST(PlaceInUnits, PutsMatricesOnBlocksOfSumsAndVectorsAtTheEnd) {
+  for (const char* const name : {"mnist_cnn", "resnet18", "resnet50", "resnet152"}) {
+    const std::vector<nn::Unplaced> parameters =
+        unplaced_of(nn::make_model({.name = name, .input = {3, 64, 64}, .n_outputs = 10}));
+    const std::vector<core::Slice> places = place_in_units(parameters);
+    ASSERT_EQ(places.size(), parameters.size()) << name;
+    std::size_t end_of_matrices = 0, first_vector = SIZE_MAX, n_vectors = 0;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      EXPECT_EQ(places[i].count, parameters[i].n_elements);
+      if (parameters[i].is_vector) {
+        first_vector = std::min(first_vector, places[i].offset);
+        ++n_vectors;
+        continue;
+      }
+      EXPECT_EQ(places[i].offset % parallel::block_elements, 0u) << name;
+      EXPECT_GE(places[i].offset, end_of_matrices) << name << ": in the order of backward";
+      end_of_matrices = places[i].end();
+    }
+    EXPECT_GT(n_vectors, 0u) << name;
+    EXPECT_GE(first_vector, end_of_matrices) << name;
+  }
 }
 
 TEST(MakeNetwork, TakesPixelsWhereTheDataAre) {
