@@ -3,9 +3,11 @@
 // Used by every folder.
 #pragma once
 
+#include <exception>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "core/source_location.hpp"
 
@@ -59,6 +61,16 @@ template <class Step>
     return std::nullopt;
   } catch (const Error& error) {
     return error;
+  }
+}
+
+/// Returns what `step` throws; exceptions that are no Error become one with ExitCode::system.
+template <class Step>
+[[nodiscard]] std::optional<Error> failure_of(Step step) {
+  try {
+    return complaint_of(std::move(step));
+  } catch (const std::exception& error) {
+    return Error{ExitCode::system, {.what = error.what()}};
   }
 }
 

@@ -151,7 +151,7 @@ class Synchronizer {
   /// Slots, and their division among owners: the ranks of a node, or all ranks of devices.
   [[nodiscard]] virtual const Sharding& sharding() const noexcept = 0;
   /// Collective, between step() calls: the parameters of one slot in rank 0's host memory, valid until the next call.
-  /// Returns nothing on other ranks.
+  /// Returns nothing on other ranks. If it throws on a rank, as without memory, the others do not wait for that rank.
   [[nodiscard]] virtual std::span<const float> read(std::size_t slot) = 0;
   /// Local: calls `visitor` for parameters and states of optimizers, with values that are valid until the next call or
   /// step(). The visitor may read them between step() calls, and write them before start(). With Access::own it may

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <exception>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,17 +11,6 @@
 
 namespace lockstep::runtime {
 namespace {
-
-std::optional<core::Error> error_of(const std::function<void()>& work) {
-  try {
-    work();
-    return std::nullopt;
-  } catch (const core::Error& error) {
-    return error;
-  } catch (const std::exception& error) {
-    return core::Error{core::ExitCode::system, {.what = error.what()}};
-  }
-}
 
 core::Problem name_rank(core::Problem problem, const Communicator& world) {
   if (world.n_ranks() > 1) problem.what = fmt::format("rank {} on {}: {}", world.rank(), host_name(), problem.what);
@@ -41,7 +29,7 @@ Speaker find_speaker(const Communicator& world, const std::optional<core::Error>
 }
 
 void together(const Communicator& world, const std::function<void()>& work) {
-  const std::optional<core::Error> mine = error_of(work);
+  const std::optional<core::Error> mine = core::failure_of(work);
   const Speaker speaker = find_speaker(world, mine);
   if (speaker.rank < 0) return;
   core::Problem problem = mine ? mine->problem() : core::Problem{};

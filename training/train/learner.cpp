@@ -11,6 +11,7 @@
 #include "nn/graph/initialize.hpp"
 #include "training/recipe/specs.hpp"
 #include "training/train/model.hpp"
+#include "training/train/shared_reads.hpp"
 
 namespace lockstep::training {
 
@@ -292,10 +293,8 @@ std::span<const float> Learner::read(std::size_t tensor) const {
                                : executor_->statistic(static_cast<int>(tensor - n_parameters));
 }
 
-// Collective, in PyTorch's order on rank 0; no other rank needs `values`.
-void Learner::fill(std::size_t tensor, std::span<float> values) const {
-  const std::span<const float> elements = read(tensor);
-  if (world_.rank() != 0) return;
+// In PyTorch's order, from what read() has returned.
+void Learner::unpack(std::size_t tensor, std::span<const float> elements, std::span<float> values) const {
   if (tensor >= network_.parameters().size()) {
     std::ranges::copy(elements, values.begin());
     return;
@@ -304,30 +303,38 @@ void Learner::fill(std::size_t tensor, std::span<float> values) const {
   executor_->unpack(slot.parameter, slot.all_rows(), elements, values);
 }
 
-// If rank 0 cannot write the file, it still reads all tensors, because other ranks do.
+// Collective: rank 0 gets a function that fills `values` with the next tensor, in PyTorch's order.
+void Learner::read_all(const std::function<void(const checkpoint::FillTensor&)>& use) const {
+  std::span<const float> elements;
+  const auto read_one = [&](std::size_t tensor) { elements = read(tensor); };
+  if (world_.rank() != 0) return read_together(tensors_.size(), read_one);
+  read_together(tensors_.size(), read_one, [&](const ReadTensor& next) {
+    use([&](std::size_t tensor, std::span<float> values) {
+      next(tensor);
+      unpack(tensor, elements, values);
+    });
+  });
+}
+
 void Learner::save(const std::string& path, const checkpoint::WeightsInfo& info, std::string_view flag,
                    core::Links links) const {
-  std::size_t n_read = 0;
-  const auto fill_next = [&](std::size_t tensor, std::span<float> values) {
-    n_read = tensor + 1;
-    fill(tensor, values);
-  };
-  const auto complaint = core::complaint_of([&] {
-    if (world_.rank() == 0) checkpoint::save_weights(path, info, tensors_, fill_next, flag, links);
-  });
-  while (n_read < tensors_.size()) static_cast<void>(read(n_read++));
-  if (complaint) throw core::Error{*complaint};
+  read_all(
+      [&](const checkpoint::FillTensor& fill) { checkpoint::save_weights(path, info, tensors_, fill, flag, links); });
 }
 
 std::string Learner::digest() const {
-  io::Digest digest;
-  std::vector<float> values;
-  for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    values.resize(nn::n_elements(tensors_[i].shape));
-    fill(i, values);
-    digest.update(std::as_bytes(std::span{values}));
-  }
-  return world_.rank() == 0 ? digest.hex() : "";
+  std::string hex;
+  read_all([&](const checkpoint::FillTensor& fill) {
+    io::Digest digest;
+    std::vector<float> values;
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      values.resize(nn::n_elements(tensors_[i].shape));
+      fill(i, values);
+      digest.update(std::as_bytes(std::span{values}));
+    }
+    hex = digest.hex();
+  });
+  return hex;
 }
 
 }  // namespace lockstep::training

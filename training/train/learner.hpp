@@ -85,7 +85,8 @@ class Learner final : private nn::Hooks {
 
   /// Collective: throws core::Error (failed), the same on all ranks, unless all parameters are finite.
   void require_finite();
-  /// Collective: on rank 0 a file of weights, which is whole or not there; the other arguments are rank 0's.
+  /// Collective: on rank 0 a file of weights, which is whole or not there; the arguments are rank 0's. Throws on the
+  /// ranks where something failed; no rank waits for one that has.
   void save(const std::string& path, const checkpoint::WeightsInfo& info, std::string_view flag,
             core::Links links = core::Links::followed) const;
   /// Collective: parameters, the optimizer's states and running statistics, of each lane if there are lanes. `path` and
@@ -101,7 +102,7 @@ class Learner final : private nn::Hooks {
   void load_checkpoint(const checkpoint::Checkpoint& from, const RunState& at);
   /// Collective: the minimum of ReplicaGuard::n_sound_steps() over all ranks.
   [[nodiscard]] std::uint64_t least_sound_steps() const;
-  /// Collective: on rank 0 a digest of parameters and running statistics; elsewhere nothing.
+  /// Collective: on rank 0 a digest of parameters and running statistics; elsewhere nothing. Throws as save() does.
   [[nodiscard]] std::string digest() const;
 
   /// The first place on this rank where something was not finite.
@@ -170,7 +171,8 @@ class Learner final : private nn::Hooks {
   [[nodiscard]] std::vector<float> mean_statistics(std::uint64_t weight);
   void copy_statistics(std::span<float> to) const;
   void set_statistics(std::span<const float> from);
-  void fill(std::size_t tensor, std::span<float> values) const;
+  void unpack(std::size_t tensor, std::span<const float> elements, std::span<float> values) const;
+  void read_all(const std::function<void(const checkpoint::FillTensor&)>& use) const;
   [[nodiscard]] std::span<const float> read(std::size_t tensor) const;
   void initialize(const parallel::StoredPiece& piece);
   void take_part(const parallel::StoredPiece& piece, std::span<const float> values);

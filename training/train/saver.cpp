@@ -172,7 +172,12 @@ std::optional<core::Error> Saver::save_last(const Snapshot& snapshot, bool is_st
   scene_.watchdog.enter(runtime::Activity::save, time_for_disk());
   const metrics::PhaseTimers::Scope scope{scene_.timers, metrics::Phase::save};
   learner_.use_mean_statistics();  // until the end, because the digest includes them
-  const auto complaint = core::complaint_of([&] { runtime::together(world_, [&] { save_weights(snapshot); }); });
+  const auto mine = core::failure_of([&] { save_weights(snapshot); });
+  const auto complaint = core::complaint_of([&] {
+    runtime::together(world_, [&] {
+      if (mine) throw core::Error{*mine};
+    });
+  });
   if (!unsaved) unsaved = complaint;
   if (!unsaved) return std::nullopt;
   return core::Error{core::ExitCode::system, unsaved->problem()};
