@@ -38,7 +38,7 @@ sound=$(grep '^digest ' "$folder/out")
 on_nodes "${toy[@]}" --max-steps 20 --run-dir "$run_dir" --inject late:0:training:1ms
 end
 expect_rc 0
-on_nodes "${toy[@]}" --resume auto --run-dir "$run_dir" --inject flip:weight:3:150
+on_nodes "${toy[@]}" --resume auto --run-dir "$run_dir" --inject flip:weight:2:150
 end
 expect_rc 0
 expect_err "^warning: after step 20[0-9]: parameters of 'weight' differ between nodes \(rank [0-3] on node [01]\); going back to"
