@@ -1,6 +1,6 @@
 // The strategy: what ranks divide among them, and what each keeps whole.
 // Invariant: it decides memory and traffic, never results. Enumerators equal the words of the recipe.
-// Used by recipes and the dry run.
+// Used by recipes, the dry run and make_synchronizer(), which alone decides what is made for a strategy.
 #pragma once
 
 #include <algorithm>

@@ -1,14 +1,24 @@
 #include "parallel/synchronizer.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/flags.hpp"
 #include "parallel/device_synchronizer.hpp"
 #include "parallel/host_synchronizer.hpp"
 
 namespace lockstep::parallel {
 
-std::unique_ptr<Synchronizer> make_synchronizer(comm::Transport& world, comm::DeviceGroup* devices,
+std::unique_ptr<Synchronizer> make_synchronizer(Strategy strategy, comm::Transport& world, comm::DeviceGroup* devices,
                                                 const std::vector<Slot>& slots, const SynchronizerOptions& options) {
-  if (runtime::is_host_the_device()) return std::make_unique<HostSynchronizer>(world, slots, options);
-  return std::make_unique<DeviceSynchronizer>(world, devices, slots, options);
+  switch (strategy) {
+    case Strategy::ddp:
+      if (runtime::is_host_the_device()) return std::make_unique<HostSynchronizer>(world, slots, options);
+      return std::make_unique<DeviceSynchronizer>(world, devices, slots, options);
+  }
+  core::fail_usage({.what = "no synchronizer divides what this strategy divides",
+                    .where = "strategy",
+                    .expected = fmt::format("{}", fmt::join(core::names_of(all_strategies), ", "))});
 }
 
 }  // namespace lockstep::parallel

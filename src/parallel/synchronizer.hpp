@@ -24,6 +24,7 @@
 #include "parallel/replica_guard.hpp"
 #include "parallel/sharding.hpp"
 #include "parallel/slots.hpp"
+#include "parallel/strategy.hpp"
 #include "runtime/device.hpp"
 #include "runtime/watch/wait.hpp"
 
@@ -169,7 +170,9 @@ class Synchronizer {
 
 /// Collective over `world`, which must outlive it. If the host is the device, ranks use shared memory and messages.
 /// Otherwise each rank has everything in its device's memory, and `devices`, which may be null for one rank, sums.
-[[nodiscard]] std::unique_ptr<Synchronizer> make_synchronizer(comm::Transport& world, comm::DeviceGroup* devices,
+/// Throws core::Error (usage) if there is no synchronizer for `strategy`.
+[[nodiscard]] std::unique_ptr<Synchronizer> make_synchronizer(Strategy strategy, comm::Transport& world,
+                                                              comm::DeviceGroup* devices,
                                                               const std::vector<Slot>& slots,
                                                               const SynchronizerOptions& options);
 

@@ -78,11 +78,12 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
   if (options.is_group_of_ranks && devices == nullptr) group_sum_.emplace(transport, n_together, false);
   if (options.is_group_of_ranks && devices != nullptr) device_group_sum_.emplace(transport, *devices, n_together);
   executor_ = device.make_executor(network_, options);
-  synchronizer_ = parallel::make_synchronizer(transport, devices, slots_of(network_, *executor_, recipe),
-                                              {.optimizer = recipe.optimizer,
-                                               .is_deterministic = recipe.deterministic,
-                                               .scales_loss = recipe.precision == nn::Precision::f16,
-                                               .weights = executor_->weights_type()});
+  synchronizer_ =
+      parallel::make_synchronizer(recipe.strategy, transport, devices, slots_of(network_, *executor_, recipe),
+                                  {.optimizer = recipe.optimizer,
+                                   .is_deterministic = recipe.deterministic,
+                                   .scales_loss = recipe.precision == nn::Precision::f16,
+                                   .weights = executor_->weights_type()});
   const parallel::Arenas arenas = synchronizer_->arenas();
   if (recipe.has_lanes())
     lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), runtime::on_host(arenas.gradients));

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "comm/transport_threads.hpp"
+#include "core/error.hpp"
 #include "parallel/host_synchronizer.hpp"
 #include "unit/parallel/ranks.hpp"
 
@@ -362,6 +363,20 @@ TEST(HostSynchronizer, WhatIsVisitedIsAllThatARunNeeds) {
 }
 
 // A host skips no step, so each one is an update of a run that began on a GPU.
+TEST(MakeSynchronizer, RefusesAStrategyThatNothingImplements) {
+  comm::run_as_threads({0}, [](comm::Transport& world) {
+    const std::vector<Slot> slots = support::make_slots({10});
+    for (const Strategy strategy : all_strategies)
+      EXPECT_NE(make_synchronizer(strategy, world, nullptr, slots, options_for(OptimizerKind::sgd)), nullptr);
+    const auto refusal = core::complaint_of([&] {
+      static_cast<void>(make_synchronizer(Strategy{250}, world, nullptr, slots, options_for(OptimizerKind::sgd)));
+    });
+    ASSERT_TRUE(refusal);
+    EXPECT_EQ(refusal->code(), core::ExitCode::usage);
+    EXPECT_EQ(refusal->problem().expected, "ddp");
+  });
+}
+
 TEST(HostSynchronizer, CountsEachStepAsAnUpdateOfALossThatWasScaled) {
   comm::run_as_threads({0, 1}, [&](comm::Transport& world) {
     HostSynchronizer synchronizer{world, support::odd_slots(), options_for(OptimizerKind::adam)};
