@@ -310,6 +310,9 @@ bool DeviceSynchronizer::flip_bit(std::size_t slot) {
   return true;
 }
 
-void DeviceSynchronizer::record_replica() { guard_.set_replica_hash(guard_.record(parameters())); }
+// Pieces of the guard are whole slots.
+void DeviceSynchronizer::record_replica() {
+  guard_.set_replica_hash(guard_.record([this](const Piece& piece) { return fetch_slot(piece.slot); }));
+}
 
 }  // namespace lockstep::parallel

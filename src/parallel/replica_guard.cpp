@@ -15,9 +15,7 @@ namespace {
 
 constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
 
-std::uint32_t hash_of(std::span<const float> parameters, const core::Slice& slice) noexcept {
-  return core::crc32c(std::as_bytes(slice.of(parameters)));
-}
+std::uint32_t hash_of(std::span<const float> values) noexcept { return core::crc32c(std::as_bytes(values)); }
 
 std::string name_place(const comm::Transport& world, int rank) {
   return fmt::format("rank {} on node {}", rank, world.nodes()[static_cast<std::size_t>(rank)]);
@@ -57,8 +55,8 @@ bool ReplicaGuard::count_step(std::uint64_t n_steps) noexcept {
   return interval_ > 0 && !changed_ && n_steps_ % interval_ == 0;
 }
 
-std::uint32_t ReplicaGuard::record(std::span<const float> parameters) {
-  for (std::size_t i = 0; i < pieces_.size(); ++i) hashes_[i] = hash_of(parameters, pieces_[i].slice);
+std::uint32_t ReplicaGuard::record(const ReadPiece& read) {
+  for (std::size_t i = 0; i < pieces_.size(); ++i) hashes_[i] = hash_of(read(pieces_[i]));
   is_recorded_ = true;
   record_before_at_ = std::exchange(record_at_, n_steps_);
   return core::crc32c(std::as_bytes(std::span{hashes_}));
@@ -73,10 +71,10 @@ std::uint64_t ReplicaGuard::n_sound_steps() const noexcept {
   return record_at_ > started_at_ ? record_at_ - 1 : started_at_;
 }
 
-void ReplicaGuard::verify(std::span<const float> parameters) {
+void ReplicaGuard::verify(const ReadPiece& read) {
   if (!std::exchange(is_recorded_, false)) return;
   for (std::size_t i = 0; i < pieces_.size() && !changed_; ++i) {
-    found_ = hash_of(parameters, pieces_[i].slice);
+    found_ = hash_of(read(pieces_[i]));
     if (found_ != hashes_[i]) changed_ = i;
   }
 }

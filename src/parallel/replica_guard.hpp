@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,9 @@
 #include "parallel/slots.hpp"
 
 namespace lockstep::parallel {
+
+/// Returns the parameters of a piece, valid until the next call: so a device sends one tensor at a time.
+using ReadPiece = std::function<std::span<const float>(const Piece&)>;
 
 class ReplicaGuard {
  public:
@@ -38,12 +42,12 @@ class ReplicaGuard {
   /// whether they must be recorded now.
   [[nodiscard]] bool restart(std::uint64_t n_steps) noexcept;
   /// Before a step writes parameters: compares them with the record, unless that was done before.
-  void verify(std::span<const float> parameters);
+  void verify(const ReadPiece& read);
   /// After each step that wrote parameters. Returns whether they must be recorded now.
   [[nodiscard]] bool count_step(std::uint64_t n_steps) noexcept;
   /// Records the hashes of the parameters just written, and returns a hash of them: equal for the owners of the same
   /// pieces on all nodes.
-  std::uint32_t record(std::span<const float> parameters);
+  std::uint32_t record(const ReadPiece& read);
   void set_replica_hash(std::uint32_t hash) noexcept { replica_hash_ = hash; }
 
  private:

@@ -28,8 +28,7 @@ Speaker find_speaker(const Communicator& world, const std::optional<core::Error>
   return broadcast_value(world, speaker);
 }
 
-void together(const Communicator& world, const std::function<void()>& work) {
-  const std::optional<core::Error> mine = core::failure_of(work);
+void fail_together(const Communicator& world, const std::optional<core::Error>& mine) {
   const Speaker speaker = find_speaker(world, mine);
   if (speaker.rank < 0) return;
   core::Problem problem = mine ? mine->problem() : core::Problem{};
@@ -37,6 +36,10 @@ void together(const Communicator& world, const std::function<void()>& work) {
   for (std::string* field : {&problem.what, &problem.where, &problem.expected, &problem.fix})
     *field = world.broadcast(*field, speaker.rank);
   throw core::Error{speaker.code, problem};
+}
+
+void together(const Communicator& world, const std::function<void()>& work) {
+  fail_together(world, core::failure_of(work));
 }
 
 }  // namespace lockstep::runtime

@@ -20,6 +20,10 @@ struct Speaker {
 /// Collective: returns the same on all ranks.
 [[nodiscard]] Speaker find_speaker(const Communicator& world, const std::optional<core::Error>& mine);
 
+/// Collective, after work that all ranks did: throws on all if a rank has an error. System errors name the rank and its
+/// host.
+void fail_together(const Communicator& world, const std::optional<core::Error>& mine);
+
 /// Collective: every rank runs its `work`, which must not be collective itself. Exceptions other than core::Error
 /// become a core::Error (system); system errors name the rank and its host.
 void together(const Communicator& world, const std::function<void()>& work);

@@ -71,11 +71,7 @@ RANKS_TEST(SharedReads, EndOnAllRanksIfOneHasNoMemory) {
   for (const Shortage& shortage : shortages) {
     const auto mine = read_with(shortage);
     EXPECT_EQ(mine.has_value(), world.rank() == shortage.rank);
-    const auto told = core::complaint_of([&] {
-      runtime::together(world, [&] {
-        if (mine) throw core::Error{*mine};
-      });
-    });
+    const auto told = core::complaint_of([&] { runtime::fail_together(world, mine); });
     ASSERT_TRUE(told);
     EXPECT_EQ(told->code(), core::ExitCode::system);
     EXPECT_NE(told->problem().what.find("bad_alloc"), std::string::npos) << told->problem().what;

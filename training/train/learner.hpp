@@ -83,7 +83,8 @@ class Learner final : private nn::Hooks {
   /// Local: flips a bit of this rank's part, between two steps.
   void flip_bit(const std::string& name);
 
-  /// Collective: throws core::Error (failed), the same on all ranks, unless all parameters are finite.
+  /// Collective: throws core::Error (failed), the same on all ranks, unless all parameters are finite. Rank 0 reads
+  /// one tensor at a time.
   void require_finite();
   /// Collective: on rank 0 a file of weights, which is whole or not there; the arguments are rank 0's. Throws on the
   /// ranks where something failed; no rank waits for one that has.
@@ -155,7 +156,7 @@ class Learner final : private nn::Hooks {
   void update(const core::StepNumbers& numbers, bool is_enqueued);
   [[nodiscard]] std::vector<parallel::StoredPiece> pieces(parallel::Access access);
   [[nodiscard]] std::size_t slot_named(const std::string& name) const;
-  void require_finite(const parallel::StoredPiece& piece) const;
+  void require_finite(std::size_t slot, std::span<const float> values) const;
   [[nodiscard]] core::Slice rows_of(const parallel::Piece& piece) const;
   [[nodiscard]] checkpoint::Box box_of(const parallel::StoredPiece& piece) const;
   /// What this rank must save: boxes, and `fill`, which reads the pieces.

@@ -10,6 +10,7 @@
 #include "training/recipe/specs.hpp"
 #include "training/train/learner.hpp"
 #include "training/train/memory.hpp"
+#include "training/train/shared_reads.hpp"
 
 namespace lockstep::training {
 
@@ -22,20 +23,32 @@ std::vector<parallel::StoredPiece> Learner::pieces(parallel::Access access) {
   return all;
 }
 
-void Learner::require_finite(const parallel::StoredPiece& piece) const {
-  if (piece.state != "parameter" || core::all_finite(piece.values)) return;
-  throw core::Error{
-      core::ExitCode::failed,
-      {.what = fmt::format("parameter '{}' is not finite", synchronizer_->sharding().slots()[piece.slot].name),
-       .where = fmt::format("rank {} on {}", world_.rank(), runtime::host_name()),
-       .expected = "finite numbers",
-       .fix = "use a lower --lr, a --warmup or --clip-norm; or check the data"}};
+void Learner::require_finite(std::size_t slot, std::span<const float> values) const {
+  if (core::all_finite(values)) return;
+  throw core::Error{core::ExitCode::failed,
+                    {.what = fmt::format("parameter '{}' is not finite", synchronizer_->sharding().slots()[slot].name),
+                     .where = fmt::format("rank {} on {}", world_.rank(), runtime::host_name()),
+                     .expected = "finite numbers",
+                     .fix = "use a lower --lr, a --warmup or --clip-norm; or check the data"}};
 }
 
 void Learner::require_finite() {
-  runtime::together(world_, [&] {
-    for (const parallel::StoredPiece& piece : pieces(parallel::Access::own)) require_finite(piece);
+  const std::size_t n = network_.parameters().size();
+  std::span<const float> elements;
+  std::function<void(const ReadTensor&)> check;
+  if (world_.rank() == 0) {
+    check = [&](const ReadTensor& next) {
+      for (std::size_t i = 0; i < n; ++i) {
+        next(i);
+        require_finite(slot_of_[i], elements);
+      }
+    };
+  }
+  const auto mine = core::failure_of([&] {
+    read_together(
+        n, [&](std::size_t tensor) { elements = read(tensor); }, check);
   });
+  runtime::fail_together(world_, mine);
 }
 
 core::Slice Learner::rows_of(const parallel::Piece& piece) const {
@@ -110,7 +123,7 @@ std::unique_ptr<checkpoint::BackgroundSave> Learner::begin_checkpoint(const std:
       if (on_progress_) on_progress_();
       std::ranges::copy(piece.values, to);
       piece.values = {to, piece.values.size()};
-      require_finite(piece);  // while it is in the cache
+      if (piece.state == "parameter") require_finite(piece.slot, piece.values);  // while it is in the cache
       to += piece.values.size();
     }
   });

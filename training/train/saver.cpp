@@ -173,11 +173,7 @@ std::optional<core::Error> Saver::save_last(const Snapshot& snapshot, bool is_st
   const metrics::PhaseTimers::Scope scope{scene_.timers, metrics::Phase::save};
   learner_.use_mean_statistics();  // until the end, because the digest includes them
   const auto mine = core::failure_of([&] { save_weights(snapshot); });
-  const auto complaint = core::complaint_of([&] {
-    runtime::together(world_, [&] {
-      if (mine) throw core::Error{*mine};
-    });
-  });
+  const auto complaint = core::complaint_of([&] { runtime::fail_together(world_, mine); });
   if (!unsaved) unsaved = complaint;
   if (!unsaved) return std::nullopt;
   return core::Error{core::ExitCode::system, unsaved->problem()};

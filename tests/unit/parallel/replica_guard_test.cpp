@@ -172,16 +172,17 @@ TEST(ReplicaGuard, KnowsUpToWhichStepParametersAreSound) {
   for (const Nodes& nodes : {Nodes{0}, Nodes{0, 1}}) {
     comm::run_as_threads(nodes, [&](comm::Transport& world) {
       std::vector<float> parameters(16);
+      const auto read = [&](const Piece& piece) { return piece.slice.of(std::span<const float>{parameters}); };
       ReplicaGuard guard{slots, {{0, {0, 16}}}, world, world, 2};
       const bool is_alone = world.n_ranks() == 1;
       const auto step_to = [&](std::uint64_t n_steps) {
-        guard.verify(parameters);
+        guard.verify(read);
         const bool is_due = guard.count_step(n_steps);
         EXPECT_EQ(is_due, n_steps % 2 == 0);
-        if (is_due) guard.record(parameters);
+        if (is_due) guard.record(read);
       };
       EXPECT_TRUE(guard.restart(3));
-      guard.record(parameters);
+      guard.record(read);
       EXPECT_EQ(guard.n_sound_steps(), 3U);
       step_to(4);
       EXPECT_EQ(guard.n_sound_steps(), 3U);
@@ -190,7 +191,7 @@ TEST(ReplicaGuard, KnowsUpToWhichStepParametersAreSound) {
       step_to(6);
       EXPECT_EQ(guard.n_sound_steps(), is_alone ? 5U : 4U);
       parameters[3] = 1;
-      guard.verify(parameters);
+      guard.verify(read);
       EXPECT_TRUE(guard.has_changed());
       EXPECT_EQ(guard.n_sound_steps(), is_alone ? 5U : 4U);
       EXPECT_FALSE(guard.count_step(8)) << "what changed is not recorded";
