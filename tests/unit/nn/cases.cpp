@@ -194,6 +194,13 @@ Case embedding() {
   return make_case("embedding", net, 6, Loss::mse);
 }
 
+Case tokens() {
+  Network net;
+  const Value x = net.embedding("wte", net.ids(4), {.n_rows = 7, .width = 5, .column = std::nullopt});
+  net.linear("fc", net.append("ln", LayerNorm{}, {x}), {.n_out = 6});
+  return make_case("tokens", net, 3, Loss::cross_entropy);
+}
+
 }  // namespace
 
 std::vector<Case> layer_cases() {
@@ -213,7 +220,8 @@ std::vector<Case> layer_cases() {
           layer_norm(),
           rows(),
           rows_of_classes(),
-          rows_of_log_softmax()};
+          rows_of_log_softmax(),
+          tokens()};
 }
 
 std::vector<Case> model_cases() {

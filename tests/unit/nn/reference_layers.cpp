@@ -299,10 +299,13 @@ void backward(const Dropout& dropout, const NodePass& pass) {
 /// Calls f(place in y, place in the table) for each output.
 template <class F>
 void for_each_lookup(const Embedding& embedding, const NodePass& pass, F&& f) {
-  for (std::uint64_t s = 0; s < pass.batch.n; ++s) {
-    const auto row = static_cast<std::uint64_t>(pass.batch.ids.at(s * pass.shapes[0][0] + embedding.column));
+  const std::uint64_t n_columns = pass.shapes[0][0];
+  std::uint64_t out = 0;
+  for (std::uint64_t i = 0; i < pass.batch.ids.size(); ++i) {
+    if (embedding.column && i % n_columns != *embedding.column) continue;
+    const auto row = static_cast<std::uint64_t>(pass.batch.ids[i]);
     core::require(row < embedding.n_rows, "an id is a row of its table");
-    for (std::uint64_t i = 0; i < embedding.width; ++i) f(s * embedding.width + i, row * embedding.width + i);
+    for (std::uint64_t k = 0; k < embedding.width; ++k) f(out++, row * embedding.width + k);
   }
 }
 

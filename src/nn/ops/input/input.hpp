@@ -24,7 +24,7 @@ struct Input {
   }
 };
 
-/// Integer ids, such as (user, item).
+/// Integer ids, such as (user, item) or a sequence of tokens.
 struct Ids {
   static constexpr LayerTraits traits{.word = "ids", .output = Content::ids};
 

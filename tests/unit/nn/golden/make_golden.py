@@ -252,6 +252,8 @@ def layer_cases():
              smoothing=0.1, rows=4),
         Case("rows_of_log_softmax", Flow(fc=nn.Linear(5, 6), log_softmax=nn.LogSoftmax(-1)), 3, [2, 5], classes=6,
              is_nll=True, rows=2),
+        Case("tokens", Flow(wte=nn.Embedding(7, 5), ln=nn.LayerNorm(5), fc=nn.Linear(5, 6)), 3, ids=4 * [7], classes=6,
+             rows=4),
     ]
 
 

@@ -122,6 +122,7 @@ TEST(Network, EmbeddingsLookUpAColumnOfTheIds) {
   Network net;
   const Value ids = net.ids(2);
   EXPECT_EQ(net.shape(net.embedding("item", ids, {.n_rows = 100, .width = 7, .column = 1})), Shape{7});
+  EXPECT_EQ(net.shape(net.embedding("both", ids, {.n_rows = 100, .width = 7, .column = std::nullopt})), (Shape{2, 7}));
   EXPECT_EQ(net.parameters()[0].shape, (Shape{100, 7}));
   EXPECT_EQ(net.parameters()[0].init, Init::normal);
 }
