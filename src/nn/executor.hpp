@@ -22,8 +22,8 @@
 
 namespace lockstep::nn {
 
-/// cross_entropy includes the softmax of a network's outputs; nll takes outputs that are already logarithms of
-/// probabilities.
+/// The loss of a row of the network's output; that of a sample is the mean of its rows. cross_entropy includes the
+/// softmax; nll takes outputs that are already logarithms of probabilities; mse is the mean over a row's outputs.
 enum class Loss { cross_entropy, nll, mse };
 
 /// bf16, f16: the type of activations, their gradients, and the weights that layers read. Parameters, their gradients,
@@ -67,10 +67,10 @@ struct ExecutorOptions {
   PlaceParameters place{};
 };
 
-/// Sums over samples, so that the sums of several calls and ranks can be added.
+/// Sums over the rows of the output of all samples, so that the sums of several calls and ranks can be added.
 struct LossSums {
   double loss = 0;
-  std::uint64_t n = 0;
+  std::uint64_t n = 0;       ///< rows: samples, unless the output of a sample has several rows
   std::uint64_t n_top1 = 0;  ///< correct classes; 0 for mse
   std::uint64_t n_top5 = 0;
 
@@ -202,9 +202,10 @@ class Executor {
   [[nodiscard]] virtual DeviceStatistics device_statistics() noexcept { return {}; }
 
   /// Collective if ranks form a group. `batch` has at most max_batch samples: x float32 (or int64 ids, or images with
-  /// at most the pixels of the network's input), y int64 classes or float32 targets. A backward pass belongs to the
-  /// batch of the previous forward pass and reads it again, so the batch must not change until it is done. The gradient
-  /// is that of the summed loss times scale and sample weight. No ReLU hides a NaN from the loss.
+  /// at most the pixels of the network's input), y int64 classes, one for each row of the output, or float32 targets. A
+  /// backward pass belongs to the batch of the previous forward pass and reads it again, so the batch must not change
+  /// until it is done. The gradient is that of the samples' summed loss times scale and sample weight. No ReLU hides a
+  /// NaN from the loss.
   virtual void enqueue(const data::Batch& batch, Pass pass, const core::StepNumbers& numbers, Hooks& hooks,
                        runtime::Stream& stream) = 0;
 

@@ -17,7 +17,7 @@ struct Batch {
   std::uint64_t n_global = 0;            ///< samples of all ranks: the divisor of a mean
   std::uint64_t n = 0;                   ///< of this rank; may be 0
   std::span<const std::byte> x{};        ///< n samples, one after another
-  std::span<const std::byte> y{};        ///< n labels or targets
+  std::span<const std::byte> y{};        ///< labels or targets of n samples
   std::span<const std::uint64_t> ids{};  ///< of the samples, if they have any
   std::optional<Images> images{};        ///< x is their pixels; how to convert them
 

@@ -25,8 +25,10 @@ std::optional<ConvProblem> problem_of(const Network& network, std::size_t index,
   const auto* const conv = std::get_if<Conv>(&node.layer);
   if (conv == nullptr && !std::holds_alternative<Linear>(node.layer)) return std::nullopt;
   const ValueLayout& input = layouts[static_cast<std::size_t>(node.inputs[0].node)];
-  ConvProblem problem{
-      .name = node.name, .n_samples = n_samples, .n_in = input.n_elements(), .n_out = layouts[index].padded_channels};
+  ConvProblem problem{.name = node.name,
+                      .n_samples = n_samples * input.n_rows(),
+                      .n_in = input.n_elements() / input.n_rows(),
+                      .n_out = layouts[index].padded_channels};
   if (conv == nullptr) return problem;
   const Shape& image = network.shape(node.inputs[0]);
   problem.height = image[1];

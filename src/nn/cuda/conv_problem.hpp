@@ -18,9 +18,9 @@ namespace lockstep::nn::cuda {
 
 /// Square kernels.
 struct ConvProblem {
-  std::string name;  ///< of the node
-  std::uint64_t n_samples = 0;
-  std::uint64_t height = 1;  ///< of the input
+  std::string name;             ///< of the node
+  std::uint64_t n_samples = 0;  ///< or rows of all samples
+  std::uint64_t height = 1;     ///< of the input
   std::uint64_t width = 1;
   std::uint64_t n_in = 0;
   std::uint64_t n_out = 0;

@@ -63,7 +63,8 @@ class CudaExecutor final : public Executor {
     x_bytes_ = n_elements(first.output) * (has_ids_      ? sizeof(std::int64_t)
                                            : has_pixels_ ? sizeof(std::uint8_t)
                                                          : sizeof(float));
-    y_bytes_ = options.loss == Loss::mse ? n_elements(network_.output()) * sizeof(float) : sizeof(std::int64_t);
+    y_bytes_ = options.loss == Loss::mse ? n_elements(network_.output()) * sizeof(float)
+                                         : n_sample_rows(network_.output()) * sizeof(std::int64_t);
     batches_ = BatchSender{{.y = n * y_bytes_,
                             .ids = n * sizeof(std::uint64_t),
                             .views = has_pixels_ ? n * sizeof(data::ImageView) : 0,

@@ -16,6 +16,7 @@ constexpr std::size_t channel_multiple = 8;
 std::size_t round_up(std::size_t n, std::size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
 ValueLayout plain(const Shape& shape) {
+  if (shape.size() == 2) return {shape[0], shape[1], round_up(shape[1], channel_multiple), true};
   const std::size_t n_positions = shape.size() == 3 ? shape[1] * shape[2] : 1;
   return {n_positions, shape[0], round_up(shape[0], channel_multiple)};
 }
@@ -25,7 +26,8 @@ ValueLayout row_layout(const Network& network, std::span<const ValueLayout> valu
   const ValueLayout& input = values[static_cast<std::size_t>(node.inputs[0].node)];
   if (const auto* const conv = std::get_if<Conv>(&node.layer))
     return {conv->kernel * conv->kernel, input.n_channels, input.padded_channels};
-  if (std::holds_alternative<Linear>(node.layer)) return input;
+  if (std::holds_alternative<Linear>(node.layer))
+    return {input.n_positions / input.n_rows(), input.n_channels, input.padded_channels};
   const Shape& shape = network.parameters()[static_cast<std::size_t>(node.parameters[0])].shape;
   return {1, shape.back(), round_up(shape.back(), channel_multiple)};
 }

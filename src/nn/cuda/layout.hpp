@@ -13,13 +13,17 @@
 namespace lockstep::nn::cuda {
 
 /// The layout of one sample of a value: channel c at position p is at p * padded_channels + c. Features are channels of
-/// one position. Flattened images stay as they are, because only their readers need to know.
+/// one position, rows of features are positions. Flattened images stay as they are, because only their readers need to
+/// know.
 struct ValueLayout {
   std::size_t n_positions = 1;
   std::size_t n_channels = 1;
   std::size_t padded_channels = 8;
+  bool has_rows = false;  ///< positions vary slowest in the logical order; those of images vary fastest
 
   [[nodiscard]] std::size_t n_elements() const noexcept { return n_positions * padded_channels; }
+  /// The rows that layers of features see in a sample.
+  [[nodiscard]] std::size_t n_rows() const noexcept { return has_rows ? n_positions : 1; }
 };
 
 /// The layout of each node's output. Throws core::Error (usage) naming a node that needs flattened images in their

@@ -62,7 +62,7 @@ Program<T>::Program(const Common<T>& common, SharedArena* memory, std::uint64_t 
     return std::visit([&](const auto& layer) { return make_layer(planned, layer); }, planned.node.layer);
   });
   const Place<T> output = builder.use(steps_.back().layer->output());
-  losses_ = builder.template make<SampleLoss>(n_);
+  losses_ = builder.template make<SampleLoss>(n_rows());
   if (is_training) {
     loss_gradient_ = builder.make_value(values_.back());  // needed from the loss on, which may compute it
     builder.time = common.plan.time_of_loss_gradient();
@@ -77,7 +77,7 @@ Program<T>::Program(const Common<T>& common, SharedArena* memory, std::uint64_t 
 template <class T>
 void Program<T>::enqueue_loss(PassContext& pass, bool is_backward) {
   const ValueLayout& layout = values_.back();
-  const LossRows<T> rows{.n_rows = n_,
+  const LossRows<T> rows{.n_rows = n_rows(),
                          .n_outputs = layout.n_channels,
                          .row_elements = layout.padded_channels,
                          .outputs = steps_.back().layer->output(),
@@ -85,7 +85,8 @@ void Program<T>::enqueue_loss(PassContext& pass, bool is_backward) {
                          .numbers = pass.numbers,
                          .loss_scale = is_backward ? common_.arenas.loss_scale : nullptr,
                          .losses = losses_,
-                         .has_bad_label = common_.arenas.has_bad_label};
+                         .has_bad_label = common_.arenas.has_bad_label,
+                         .share = 1 / static_cast<float>(layout.n_rows())};
   const bool has_log_softmax = std::holds_alternative<LogSoftmax>(common_.network.nodes().back().layer);
   if (common_.options.loss == Loss::mse)
     enqueue(pass.stream, MeanSquare<T>{rows, pass.batch.targets});
@@ -111,7 +112,7 @@ void Program<T>::forward(PassContext& pass, LossTotals* totals, MarkedTimes& tim
   }
   enqueue_loss(pass, is_backward_next);
   has_loss_gradient_ = is_backward_next;
-  enqueue(pass.stream, SumLosses{n_, losses_, totals});
+  enqueue(pass.stream, SumLosses{n_rows(), losses_, totals});
   times.forward_done(pass.stream, steps_.size() - 1);
 }
 

@@ -32,6 +32,8 @@ class Program {
 
  private:
   void enqueue_loss(PassContext& pass, bool is_backward);
+  /// Rows of the output of all samples.
+  [[nodiscard]] std::size_t n_rows() const { return n_ * values_.back().n_rows(); }
 
   Common<T> common_;
   std::size_t n_;

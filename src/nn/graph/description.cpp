@@ -10,10 +10,22 @@
 #include "core/error.hpp"
 
 namespace lockstep::nn {
+namespace {
+
+/// "192 features", "3 rows of 64 features", "an image of shape 3x8x8".
+std::string describe(const Shape& shape) {
+  if (shape.size() == 1) return fmt::format("{} features", shape[0]);
+  if (shape.size() == 2) return fmt::format("{} rows of {} features", shape[0], shape[1]);
+  return fmt::format("an image of shape {}", to_string(shape));
+}
+
+}  // namespace
 
 std::uint64_t n_elements(const Shape& shape) noexcept {
   return std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>{});
 }
+
+std::uint64_t n_sample_rows(const Shape& shape) noexcept { return shape.size() == 2 ? shape[0] : 1; }
 
 std::string to_string(const Shape& shape) { return fmt::format("{}", fmt::join(shape, "x")); }
 
@@ -21,13 +33,19 @@ std::string as_text(double number) { return fmt::format("{}", number); }
 
 const Shape& LayerInputs::image(std::size_t input) const {
   const Shape& in = numbers(input);
-  if (in.size() != 3) refuse(fmt::format("{} features", to_string(in)), "an image: channels x height x width");
+  if (in.size() != 3) refuse(describe(in), "an image: channels x height x width");
   return in;
 }
 
 const Shape& LayerInputs::features(std::size_t input) const {
   const Shape& in = numbers(input);
-  if (in.size() != 1) refuse(fmt::format("an image of shape {}", to_string(in)), "features; flatten it first");
+  if (in.size() == 2) refuse(describe(in), "features, without rows");
+  return rows(input);
+}
+
+const Shape& LayerInputs::rows(std::size_t input) const {
+  const Shape& in = numbers(input);
+  if (in.size() > 2) refuse(describe(in), "features; flatten it first");
   return in;
 }
 

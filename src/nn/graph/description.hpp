@@ -12,9 +12,11 @@
 
 namespace lockstep::nn {
 
-/// The shape of one sample: {features} or {channels, height, width}.
+/// The shape of one sample: {features}, {rows, features} (a sequence of vectors) or {channels, height, width}.
 using Shape = std::vector<std::uint64_t>;
 [[nodiscard]] std::uint64_t n_elements(const Shape& shape) noexcept;
+/// The rows of features that a sample consists of; 1 without such a dimension.
+[[nodiscard]] std::uint64_t n_sample_rows(const Shape& shape) noexcept;
 /// "3x224x224".
 [[nodiscard]] std::string to_string(const Shape& shape);
 /// "0.25".
@@ -74,9 +76,11 @@ class LayerInputs {
   LayerInputs(std::string node, std::vector<InputValue> values) : node_{std::move(node)}, values_{std::move(values)} {}
 
   [[nodiscard]] std::size_t size() const noexcept { return values_.size(); }
-  /// The shape of an input.
+  // The shape of an input of the named kind.
   [[nodiscard]] const Shape& image(std::size_t input = 0) const;
   [[nodiscard]] const Shape& features(std::size_t input = 0) const;
+  /// Features, or rows of them: the last dimension is the features of a row.
+  [[nodiscard]] const Shape& rows(std::size_t input = 0) const;
   [[nodiscard]] const Shape& numbers(std::size_t input = 0) const;
   [[nodiscard]] const Shape& ids(std::size_t input = 0) const;
 

@@ -161,6 +161,10 @@ Network make_model(const ModelSpec& spec) {
     core::fail_usage({.what = "samples are ids", .where = where, .expected = "samples of numbers"});
   if (spec.cifar_stem && !model.has_stems)
     core::fail_usage({.what = "this model has no CIFAR stem", .where = where, .expected = "a ResNet"});
+  if (spec.input.size() == 2)  // models that take rows of features are not among them
+    core::fail_usage({.what = fmt::format("samples of shape '{}'", to_string(spec.input)),
+                      .where = "layer 'input'",
+                      .expected = "features, or channels x height x width"});
   Network net = model.make(spec);
   if (spec.has_log_softmax) net.log_softmax({static_cast<int>(net.nodes().size() - 1)});
   return net;

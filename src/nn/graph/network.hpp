@@ -64,7 +64,7 @@ class Network {
     layer.shape = std::move(shape);
     return append("input", layer, {});
   }
-  /// `n_columns` whole numbers per sample.
+  /// `n_columns` whole numbers per sample: columns of a table, or a sequence.
   Value ids(std::uint64_t n_columns) { return append("ids", Ids{n_columns}, {}); }
   Value linear(const std::string& name, Value x, Linear layer) { return append(name, layer, {x}); }
   Value conv(const std::string& name, Value x, Conv layer, Init init = Init::uniform_fan_in) {

@@ -46,7 +46,8 @@ void ExecutorState::check(const data::Batch& batch) const {
   const Node& input = network.nodes().front();
   const bool has_ids = std::holds_alternative<Ids>(input.layer), is_mse = options.loss == Loss::mse;
   const std::size_t x_bytes = n_elements(input.output) * (has_ids ? sizeof(std::int64_t) : sizeof(float));
-  const std::size_t y_bytes = is_mse ? n_elements(network.output()) * sizeof(float) : sizeof(std::int64_t);
+  const std::size_t y_bytes =
+      is_mse ? n_elements(network.output()) * sizeof(float) : n_sample_rows(network.output()) * sizeof(std::int64_t);
   core::require(bases.parameters != nullptr, "an executor is bound to its arenas");
   core::require(batch.n <= options.max_batch, "a batch has at most max_batch samples");
   core::require(batch.x.size() == batch.n * x_bytes, "the batch's samples have the network's input size");

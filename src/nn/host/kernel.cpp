@@ -115,8 +115,8 @@ bool computes_bf16(const dnnl::engine& engine) {
 }
 
 Dims with_batch(std::uint64_t n, const Shape& shape) {
-  Dims dims{static_cast<dnnl::memory::dim>(n)};
-  dims.insert(dims.end(), shape.begin(), shape.end());
+  Dims dims{static_cast<dnnl::memory::dim>(n * n_sample_rows(shape))};
+  dims.insert(dims.end(), shape.size() == 2 ? shape.begin() + 1 : shape.begin(), shape.end());
   return dims;
 }
 

@@ -77,7 +77,7 @@ class Builder : public Common {
   [[nodiscard]] Tensor gradient(int parameter) const;
 
   using Arguments = std::initializer_list<std::pair<int, Tensor>>;
-  /// The description of a batch of samples of this shape, in order.
+  /// The description of a batch of samples of this shape, in order. The rows of all samples are one matrix.
   [[nodiscard]] Desc samples(const Shape& shape) const;
   /// Adds the scratchpad; adds a line to slow_layers if it is reference code. Throws core::Error if `described` is
   /// empty, which means that oneDNN has no such primitive.
@@ -155,6 +155,7 @@ struct ImageLayout {
 /// Whether oneDNN computes layers in bf16 on this processor with more than its reference implementation.
 [[nodiscard]] bool computes_bf16(const dnnl::engine& engine);
 
+/// {n, ...shape}; {n * rows, features} for rows of features.
 [[nodiscard]] Dims with_batch(std::uint64_t n, const Shape& shape);
 
 }  // namespace lockstep::nn::host

@@ -278,6 +278,27 @@ TYPED_TEST(LossKernels, NeedsNoGradientInEvaluation) {
   EXPECT_EQ(this->losses[1].loss, loss);
 }
 
+TYPED_TEST(LossKernels, ScaleGradientsByTheShareOfARow) {
+  this->fill(3, 20);
+  LossRows<TypeParam> rows = this->rows();
+  const auto gradient_of = [&](const auto& body) {
+    Runner{}(body);
+    return this->gradient;
+  };
+  const Vector<float> targets(3 * 20, 0.5F);
+  const auto all = [&] {
+    return std::vector{gradient_of(SoftmaxCrossEntropy<TypeParam>{rows, this->labels.data(), 0.1}),
+                       gradient_of(NegativeLog<TypeParam>{rows, this->labels.data()}),
+                       gradient_of(MeanSquare<TypeParam>{rows, targets.data()})};
+  };
+  const auto whole = all();
+  rows.share = 0.25F;
+  const auto quarter = all();
+  for (std::size_t of = 0; of < whole.size(); ++of)
+    for (std::size_t i = 0; i < whole[of].size(); ++i)
+      ASSERT_NEAR(number(quarter[of][i]), number(whole[of][i]) / 4, 1e-7) << of << ' ' << i;
+}
+
 TEST(SumLosses, AddsRowsToWhatIsThere) {
   for (const std::size_t n : {std::size_t{1}, std::size_t{255}, std::size_t{1000}}) {
     const auto values = random_values<float>(n, 3);

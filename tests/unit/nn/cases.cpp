@@ -39,7 +39,8 @@ std::vector<std::int64_t> some_whole(std::uint64_t seed, std::uint64_t n, std::u
 /// A case of `n` samples, with targets for mse, else with classes.
 Case make_case(std::string name, Network network, std::uint64_t n, Loss loss) {
   Case result{std::move(name), std::move(network)};
-  const std::uint64_t n_outputs = n_elements(result.network.output());
+  const std::uint64_t n_rows = n_sample_rows(result.network.output());
+  const std::uint64_t n_outputs = n_elements(result.network.output()) / n_rows;
   const std::vector<Node>& nodes = result.network.nodes();
   result.batch.n = n;
   if (std::holds_alternative<Ids>(nodes.front().layer)) {
@@ -51,9 +52,9 @@ Case make_case(std::string name, Network network, std::uint64_t n, Loss loss) {
     result.batch.x = some_values(x_seed, n * n_elements(nodes.front().output));
   }
   if (loss == Loss::mse)
-    result.batch.targets = some_values(targets_seed, n * n_outputs);
+    result.batch.targets = some_values(targets_seed, n * n_rows * n_outputs);
   else
-    result.batch.classes = some_whole(classes_seed, n, n_outputs);
+    result.batch.classes = some_whole(classes_seed, n * n_rows, n_outputs);
   result.options.loss = loss;
   result.options.keeps = [](int, std::uint64_t sample, std::uint64_t element) {
     return (7 * sample + 13 * element) % 5 != 0;
@@ -161,6 +162,29 @@ Case layer_norm() {
   return make_case("layer_norm", net, 4, Loss::mse);
 }
 
+Case rows() {
+  Network net;
+  const Value x = net.input({3, 5});
+  Value y = net.linear("fc1", net.append("ln", LayerNorm{}, {x}), {.n_out = 6});
+  y = net.linear("fc2", net.dropout(net.relu(y), {.probability = 0.25}), {.n_out = 5});
+  net.linear("fc3", net.add(y, x), {.n_out = 4, .has_bias = false});
+  return make_case("rows", net, 4, Loss::mse);
+}
+
+Case rows_of_classes() {
+  Network net;
+  net.linear("fc2", net.relu(net.linear("fc1", net.input({4, 5}), {.n_out = 9})), {.n_out = 7});
+  Case result = make_case("rows_of_classes", net, 3, Loss::cross_entropy);
+  result.options.label_smoothing = 0.1;
+  return result;
+}
+
+Case rows_of_log_softmax() {
+  Network net;
+  net.log_softmax(net.linear("fc", net.input({2, 5}), {.n_out = 6}));
+  return make_case("rows_of_log_softmax", net, 3, Loss::nll);
+}
+
 Case embedding() {
   Network net;
   const Value ids = net.ids(2);
@@ -170,16 +194,34 @@ Case embedding() {
   return make_case("embedding", net, 6, Loss::mse);
 }
 
+Case tokens() {
+  Network net;
+  const Value x = net.embedding("wte", net.ids(4), {.n_rows = 7, .width = 5, .column = std::nullopt});
+  net.linear("fc", net.append("ln", LayerNorm{}, {x}), {.n_out = 6});
+  return make_case("tokens", net, 3, Loss::cross_entropy);
+}
+
 }  // namespace
 
 std::vector<Case> layer_cases() {
-  return {linear(),        relu(),
-          conv(),          global_avg_pool(),
-          batch_norm(),    batch_norm_plain(),
-          max_pool(),      max_pool_overlapping(),
-          max_pool_ties(), dropout(),
-          residual(),      embedding(),
-          log_softmax(),   layer_norm()};
+  return {linear(),
+          relu(),
+          conv(),
+          global_avg_pool(),
+          batch_norm(),
+          batch_norm_plain(),
+          max_pool(),
+          max_pool_overlapping(),
+          max_pool_ties(),
+          dropout(),
+          residual(),
+          embedding(),
+          log_softmax(),
+          layer_norm(),
+          rows(),
+          rows_of_classes(),
+          rows_of_log_softmax(),
+          tokens()};
 }
 
 std::vector<Case> model_cases() {

@@ -39,7 +39,7 @@ LossSums Reference::forward(const ReferenceBatch& batch, const ReferenceOptions&
   const std::size_t n = std::holds_alternative<Ids>(input.layer) ? batch.ids.size() : batch.x.size();
   core::require(n == batch.n * n_elements(input.output), "a batch has the network's shape");
   for (std::size_t i = 0; i < network_.nodes().size(); ++i) nn::forward(pass_of(i));
-  return loss_of(batch_, options_, values_.back(), n_elements(network_.output()), 1, nullptr);
+  return loss_of(batch_, options_, values_.back(), network_.output(), 1, nullptr);
 }
 
 void Reference::backward(double scale) {
@@ -48,7 +48,7 @@ void Reference::backward(double scale) {
   for (const Tensor& parameter : parameters_) gradients_.emplace_back(parameter.size());
   value_gradients_.clear();
   for (const Tensor& value : values_) value_gradients_.emplace_back(value.size());
-  loss_of(batch_, options_, values_.back(), n_elements(network_.output()), scale, &value_gradients_.back());
+  loss_of(batch_, options_, values_.back(), network_.output(), scale, &value_gradients_.back());
   for (std::size_t i = network_.nodes().size(); i-- > 0;) {
     NodePass pass = pass_of(i);
     pass.dy = &value_gradients_[i];

@@ -17,7 +17,7 @@ struct ReferenceBatch {
   std::uint64_t n = 0;
   std::vector<double> x{};              ///< {n, ...shape of the input}
   std::vector<std::int64_t> ids{};      ///< {n, columns}, for a network that begins with ids
-  std::vector<std::int64_t> classes{};  ///< {n}, for cross_entropy and nll
+  std::vector<std::int64_t> classes{};  ///< {n, rows of the output}, for cross_entropy and nll
   std::vector<double> targets{};        ///< {n, outputs}, for mse
 };
 
@@ -42,10 +42,10 @@ class Reference {
   [[nodiscard]] std::vector<double>& statistic(std::size_t i) { return statistics_.at(i); }
 
   /// Cross-entropy includes the softmax, with labels smoothed as in PyTorch; nll is minus the class's output, mse the
-  /// mean over a sample's outputs. Training also moves the running statistics, once per call, as in nn::BatchNorm.
+  /// mean over a row's outputs. Training also moves the running statistics, once per call, as in nn::BatchNorm.
   LossSums forward(const ReferenceBatch& batch, const ReferenceOptions& options);
 
-  /// Computes gradients of `scale` times the summed loss of the last forward().
+  /// Computes gradients of `scale` times the summed loss of the last forward(), each sample's the mean of its rows.
   void backward(double scale);
 
   /// The gradient of parameter `i`, after backward().

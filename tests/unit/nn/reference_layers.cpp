@@ -67,9 +67,9 @@ void forward(const Ids&, const NodePass& pass) {
 void backward(const Ids&, const NodePass&) {}
 
 void forward(const Linear& linear, const NodePass& pass) {
-  const std::uint64_t n_in = pass.shapes[0][0];
+  const std::uint64_t n_in = pass.shapes[0].back(), n_rows = pass.x[0]->size() / n_in;
   const Tensor &x = *pass.x[0], &w = *pass.parameters[0];
-  for (std::uint64_t s = 0; s < pass.batch.n; ++s)
+  for (std::uint64_t s = 0; s < n_rows; ++s)
     for (std::uint64_t o = 0; o < linear.n_out; ++o) {
       double sum = linear.has_bias ? (*pass.parameters[1])[o] : 0;
       for (std::uint64_t i = 0; i < n_in; ++i) sum += w[o * n_in + i] * x[s * n_in + i];
@@ -78,9 +78,9 @@ void forward(const Linear& linear, const NodePass& pass) {
 }
 
 void backward(const Linear& linear, const NodePass& pass) {
-  const std::uint64_t n_in = pass.shapes[0][0];
+  const std::uint64_t n_in = pass.shapes[0].back(), n_rows = pass.x[0]->size() / n_in;
   const Tensor &x = *pass.x[0], &w = *pass.parameters[0];
-  for (std::uint64_t s = 0; s < pass.batch.n; ++s)
+  for (std::uint64_t s = 0; s < n_rows; ++s)
     for (std::uint64_t o = 0; o < linear.n_out; ++o) {
       const double dy = (*pass.dy)[s * linear.n_out + o];
       if (linear.has_bias) (*pass.d_parameters[1])[o] += dy;
@@ -299,10 +299,13 @@ void backward(const Dropout& dropout, const NodePass& pass) {
 /// Calls f(place in y, place in the table) for each output.
 template <class F>
 void for_each_lookup(const Embedding& embedding, const NodePass& pass, F&& f) {
-  for (std::uint64_t s = 0; s < pass.batch.n; ++s) {
-    const auto row = static_cast<std::uint64_t>(pass.batch.ids.at(s * pass.shapes[0][0] + embedding.column));
+  const std::uint64_t n_columns = pass.shapes[0][0];
+  std::uint64_t out = 0;
+  for (std::uint64_t i = 0; i < pass.batch.ids.size(); ++i) {
+    if (embedding.column && i % n_columns != *embedding.column) continue;
+    const auto row = static_cast<std::uint64_t>(pass.batch.ids[i]);
     core::require(row < embedding.n_rows, "an id is a row of its table");
-    for (std::uint64_t i = 0; i < embedding.width; ++i) f(s * embedding.width + i, row * embedding.width + i);
+    for (std::uint64_t k = 0; k < embedding.width; ++k) f(out++, row * embedding.width + k);
   }
 }
 
@@ -335,8 +338,8 @@ void backward(const Concat&, const NodePass& pass) {
 }
 
 void forward(const LogSoftmax&, const NodePass& pass) {
-  const std::uint64_t n = pass.node.output[0];
-  for (std::uint64_t s = 0; s < pass.batch.n; ++s) {
+  const std::uint64_t n = pass.node.output.back();
+  for (std::uint64_t s = 0; s < pass.y->size() / n; ++s) {
     const double* const x = pass.x[0]->data() + s * n;
     const double greatest = *std::max_element(x, x + n);
     double sum = 0;
@@ -346,8 +349,8 @@ void forward(const LogSoftmax&, const NodePass& pass) {
 }
 
 void backward(const LogSoftmax&, const NodePass& pass) {
-  const std::uint64_t n = pass.node.output[0];
-  for (std::uint64_t s = 0; s < pass.batch.n; ++s) {
+  const std::uint64_t n = pass.node.output.back();
+  for (std::uint64_t s = 0; s < pass.y->size() / n; ++s) {
     const std::uint64_t begin = s * n, end = begin + n;
     double sum = 0;
     for (std::uint64_t i = begin; i < end; ++i) sum += (*pass.dy)[i];

@@ -36,8 +36,9 @@ void backward(const NodePass& pass);
 void forward(const LayerNorm& norm, const NodePass& pass);
 void backward(const LayerNorm& norm, const NodePass& pass);
 
-/// Returns the loss of the outputs `y`; with `dy`, also computes its gradient times `scale`.
-LossSums loss_of(const ReferenceBatch& batch, const ReferenceOptions& options, const Tensor& y, std::uint64_t n_outputs,
+/// Returns the loss of the outputs `y` of shape `output`; with `dy`, also computes the gradient of `scale` times the
+/// samples' losses, each the mean of its rows.
+LossSums loss_of(const ReferenceBatch& batch, const ReferenceOptions& options, const Tensor& y, const Shape& output,
                  double scale, Tensor* dy);
 
 }  // namespace lockstep::nn

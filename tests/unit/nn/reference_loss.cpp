@@ -55,19 +55,21 @@ void add_mse(std::span<const double> z, const double* target, double scale, Loss
 
 }  // namespace
 
-LossSums loss_of(const ReferenceBatch& batch, const ReferenceOptions& options, const Tensor& y, std::uint64_t n_outputs,
+LossSums loss_of(const ReferenceBatch& batch, const ReferenceOptions& options, const Tensor& y, const Shape& output,
                  double scale, Tensor* dy) {
+  const std::uint64_t n_rows = n_sample_rows(output), n_outputs = n_elements(output) / n_rows;
+  scale /= static_cast<double>(n_rows);
   LossSums sums;
-  sums.n = batch.n;
-  for (std::size_t s = 0; s < batch.n; ++s) {
-    const std::size_t begin = s * n_outputs;
+  sums.n = batch.n * n_rows;
+  for (std::size_t row = 0; row < sums.n; ++row) {
+    const std::size_t begin = row * n_outputs;
     const std::span<const double> z{y.data() + begin, n_outputs};
     double* dz = dy == nullptr ? nullptr : dy->data() + begin;
     if (options.loss == Loss::mse) {
       add_mse(z, &batch.targets.at(begin), scale, sums, dz);
       continue;
     }
-    const auto right = static_cast<std::size_t>(batch.classes.at(s));
+    const auto right = static_cast<std::size_t>(batch.classes.at(row));
     if (options.loss == Loss::cross_entropy)
       add_cross_entropy(z, right, options.label_smoothing, scale, sums, dz);
     else

@@ -141,6 +141,25 @@ TEST(HostBatches, TellTheRowsTheyTouch) {
   EXPECT_EQ(told.size(), 1u);
 }
 
+TEST(HostBatches, TellTheRowsOfSequences) {
+  Network net;
+  net.linear("fc", net.embedding("wte", net.ids(2), {.n_rows = 9, .width = 3, .column = std::nullopt}), {.n_out = 1});
+  Case given = make_case(net, 3, Loss::mse);
+  given.batch.ids = {3, 0, 8, 3, 1, 1};
+  ExecutorOptions options = options_of(given);
+  options.row_gradients = {0};
+  std::vector<std::uint64_t> told;
+  Harness harness{given, options};
+  harness.on_touched = [&](std::size_t, std::span<const std::uint64_t> rows) { told.assign(rows.begin(), rows.end()); };
+  std::ranges::fill(harness.slot(harness.gradients.elements(), 0), 0.0f);
+  harness.reference_forward();
+  harness.reference.backward(1);
+  harness.forward();
+  harness.backward();
+  EXPECT_EQ(told, (std::vector<std::uint64_t>{3, 0, 8, 3, 1, 1}));
+  EXPECT_LT(harness.gradient_error(0), 1e-5);
+}
+
 TEST(HostBatches, AreNormalizedInGroupsAndTheirTail) {
   for (const std::uint64_t group : {1u, 2u, 3u, 5u, 8u, 20u}) {
     SCOPED_TRACE(group);

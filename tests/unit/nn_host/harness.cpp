@@ -139,12 +139,14 @@ Case make_case(Network network, std::uint64_t n, Loss loss) {
   Case result{"", std::move(network)};
   result.batch.n = n;
   result.options.loss = loss;
-  const std::uint64_t n_outputs = n_elements(result.network.output());
+  const std::uint64_t n_rows = n_sample_rows(result.network.output());
+  const std::uint64_t n_outputs = n_elements(result.network.output()) / n_rows;
   const std::uint64_t n_x = n * n_elements(result.network.nodes().front().output);
   for (std::uint64_t i = 0; i < n_x; ++i) result.batch.x.push_back(value(21, i));
-  for (std::uint64_t i = 0; i < n * n_outputs && loss == Loss::mse; ++i) result.batch.targets.push_back(value(22, i));
+  for (std::uint64_t i = 0; i < n * n_rows * n_outputs && loss == Loss::mse; ++i)
+    result.batch.targets.push_back(value(22, i));
   core::Random random{23};
-  for (std::uint64_t i = 0; i < n && loss != Loss::mse; ++i)
+  for (std::uint64_t i = 0; i < n * n_rows && loss != Loss::mse; ++i)
     result.batch.classes.push_back(static_cast<std::int64_t>(random.below(n_outputs)));
   return result;
 }

@@ -48,6 +48,16 @@ TEST(HostRefusals, NameAnIdThatIsNoRow) {
   EXPECT_NE(message.find("users"), std::string::npos) << message;
 }
 
+TEST(HostRefusals, NameTheColumnOfAnIdInASequence) {
+  Network net;
+  net.embedding("wte", net.ids(3), {.n_rows = 5, .width = 2, .column = std::nullopt});
+  Case given{"", net};
+  given.batch = {.n = 2, .ids = {4, 0, 1, 2, 3, 5}, .classes = {0, 0, 0, 0, 0, 0}};
+  Harness harness{given};
+  const std::string message = complaint([&] { harness.forward(); });
+  EXPECT_NE(message.find("id 5 in column 2"), std::string::npos) << message;
+}
+
 TEST(HostRefusals, OfBatchNormalizationOfASingleValue) {
   Network net;
   Value x = net.conv("conv1", net.input({1, 3, 3}), {.n_out = 2, .kernel = 3});

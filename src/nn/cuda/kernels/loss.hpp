@@ -35,16 +35,17 @@ struct LossRows {
   std::size_t row_elements;
   const T* outputs;
   T* gradient;                       ///< null: not wanted; may be `outputs`
-  const core::StepNumbers* numbers;  ///< the gradient is of scale * sample_weight * loss_scale times the loss
+  const core::StepNumbers* numbers;  ///< the gradient is of scale * sample_weight * loss_scale * share times the loss
   const float* loss_scale;           ///< null: 1
   SampleLoss* losses;
   std::uint32_t* has_bad_label;  ///< set to 1 if a label is not a class; the row then has loss 0 and gradient 0
+  float share = 1;               ///< of a row in its sample's loss, for the gradient
 
   static constexpr int most_threads = 512;
 
   LOCKSTEP_HOST_DEVICE std::size_t n_packs() const { return row_elements / Pack<T>::size; }
   LOCKSTEP_HOST_DEVICE float factor() const {
-    return numbers->scale * numbers->sample_weight * (loss_scale == nullptr ? 1 : *loss_scale);
+    return numbers->scale * numbers->sample_weight * (loss_scale == nullptr ? 1 : *loss_scale) * share;
   }
   /// A block for each row.
   [[nodiscard]] Grid grid() const {

@@ -24,7 +24,7 @@ class ProductLayer final : public CudaLayer<T> {
         fold_{fold_of(planned.builder.network, planned.node)},
         image_{planned.builder.network.shape(planned.node.inputs[0])},
         n_outputs_{static_cast<std::size_t>(problem().n_samples * problem().height_out() * problem().width_out())},
-        runs_beside_{is_beside(problem(), planned.builder.options.max_batch)} {
+        runs_beside_{is_beside(problem(), planned.builder)} {
     this->output_ = planned.builder.template make<T>(problem().y_elements());
     if (fold_) {
       const auto n_squares = static_cast<std::size_t>(problem().height * problem().width);
@@ -105,8 +105,8 @@ class ProductLayer final : public CudaLayer<T> {
 
  private:
   /// Decided for the largest batch, so that a smaller batch does not need more memory.
-  static bool is_beside(ConvProblem problem, std::uint64_t max_batch) {
-    problem.n_samples = max_batch;
+  static bool is_beside(ConvProblem problem, const Builder<T>& builder) {
+    problem.n_samples = problem.n_samples / builder.n * builder.options.max_batch;
     return sizeof(T) * problem.n_elements() <= most_bytes_beside;
   }
   std::unique_ptr<Convolution> plan(Builder<T>& builder, const Product& product) const {

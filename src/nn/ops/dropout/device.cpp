@@ -20,7 +20,8 @@ class DropoutLayer final : public CudaLayer<T> {
               .seed = planned.builder.options.seed,
               .node = static_cast<std::uint32_t>(planned.index),
               .threshold = layer.threshold(),
-              .factor = layer.factor()} {
+              .factor = layer.factor(),
+              .row_features = layout_.has_rows ? layout_.n_channels : 0} {
     this->output_ = planned.builder.make_value(layout_);
   }
   void forward(PassContext& pass) override { run(pass, x_, this->output_); }

@@ -10,8 +10,8 @@
 
 namespace lockstep::nn::cuda {
 
-/// Samples of n_positions rows of n_channels, a multiple of 8; element e of a sample is (channel, position) in this
-/// order.
+/// Samples of n_positions rows of n_channels, a multiple of 8. Element e of a sample is (channel, position) in this
+/// order, or else (position, feature).
 template <class T>
 struct DropElements {
   static constexpr int max_threads = 256;
@@ -24,8 +24,9 @@ struct DropElements {
   const core::StepNumbers* numbers;  ///< for their epoch
   std::uint64_t seed;
   std::uint32_t node;
-  std::uint32_t threshold;  ///< words below it drop their element
-  float factor;             ///< of the kept ones
+  std::uint32_t threshold;       ///< words below it drop their element
+  float factor;                  ///< of the kept ones
+  std::size_t row_features = 0;  ///< not 0: positions are rows of as many features
 
   [[nodiscard]] std::size_t n() const { return n_samples * n_positions * n_channels / pack_channels; }
   [[nodiscard]] Grid grid() const {
@@ -52,8 +53,10 @@ struct DropElements {
       for (i += static_cast<std::size_t>(thread); i < n_all; i += stride) {
         const std::size_t row = i / n_packs, first = i % n_packs * pack_channels;
         const Sample sample{{key[0], key[1]}, node, ids[row / n_positions]};
-        const unsigned kept = n_positions == 1 ? kept_together(sample, first)
-                                               : kept_apart(sample, first * n_positions + row % n_positions);
+        const std::size_t stride = row_features == 0 ? n_positions : 1, position = row % n_positions;
+        const std::size_t element = first * stride + position * (row_features == 0 ? 1 : row_features);
+        const unsigned kept =
+            stride == 1 && element % 4 == 0 ? kept_together(sample, element) : kept_apart(sample, element, stride);
         const auto values = load_channels(x, i);
         Channels<T> result;
         for (int k = 0; k < pack_channels; ++k) result.set(k, (kept >> k & 1) != 0 ? values[k] * factor : 0);
@@ -78,7 +81,7 @@ struct DropElements {
     }
   };
 
-  /// A bit for each of 8 consecutive elements.
+  /// A bit for each of 8 consecutive elements from a multiple of 4 on.
   LOCKSTEP_HOST_DEVICE unsigned kept_together(const Sample& sample, std::size_t first) const {
     unsigned kept = 0;
     for (unsigned half = 0; half < 2; ++half) {
@@ -87,12 +90,12 @@ struct DropElements {
     }
     return kept;
   }
-  /// A bit for each of 8 elements that are n_positions apart.
-  LOCKSTEP_HOST_DEVICE unsigned kept_apart(const Sample& sample, std::size_t first) const {
+  /// A bit for each of 8 elements that are `stride` apart.
+  LOCKSTEP_HOST_DEVICE unsigned kept_apart(const Sample& sample, std::size_t first, std::size_t stride) const {
     unsigned kept = 0;
     LOCKSTEP_NO_UNROLL
     for (unsigned k = 0; k < pack_channels; ++k) {
-      const std::size_t element = first + k * n_positions;
+      const std::size_t element = first + k * stride;
       const auto words = sample.words(element / 4);
       const std::uint32_t even = (element & 2) == 0 ? words[0] : words[2];
       const std::uint32_t odd = (element & 2) == 0 ? words[1] : words[3];

@@ -16,9 +16,9 @@ class EmbeddingLayer final : public CudaLayer<T> {
   EmbeddingLayer(const Planned<T>& planned, const Embedding& layer)
       : node_{planned.node},
         layer_{layer},
-        n_{static_cast<std::size_t>(planned.builder.n)},
+        lookups_{layer.lookups(planned.builder.network.shape(node_.inputs[0])[0])},
+        n_{static_cast<std::size_t>(planned.builder.n * lookups_.n)},
         width_{planned.builder.values[planned.index].padded_channels},
-        n_columns_{static_cast<std::size_t>(planned.builder.network.shape(node_.inputs[0])[0])},
         table_{planned.builder.parameter(node_.parameters[0])},
         has_bad_id_{planned.builder.arenas.has_bad_label},
         slot_{planned.builder.parameters.slots().number(node_.parameters[0])} {
@@ -38,7 +38,7 @@ class EmbeddingLayer final : public CudaLayer<T> {
   void send(PassContext& pass) override {
     if (!is_training_) return;
     for (std::size_t i = 0; i < n_; ++i)
-      rows_[i] = static_cast<std::uint64_t>(pass.batch.x_ids_on_host[i * n_columns_ + layer_.column]);
+      rows_[i] = static_cast<std::uint64_t>(pass.batch.x_ids_on_host[lookups_.first + i * lookups_.step]);
     std::iota(order_.begin(), order_.end(), 0U);
     std::ranges::stable_sort(order_, {}, [&](std::uint32_t i) { return rows_[i]; });
     Sorted& sorted = sorted_[n_sent_++ % sorted_.size()];
@@ -52,9 +52,9 @@ class EmbeddingLayer final : public CudaLayer<T> {
   }
 
   void forward(PassContext& pass) override {
-    enqueue(pass.stream,
-            GatherRows<T>{n_, width_, static_cast<std::size_t>(layer_.n_rows), table_, pass.batch.x_ids, n_columns_,
-                          static_cast<std::size_t>(layer_.column), this->output_, has_bad_id_});
+    enqueue(pass.stream, GatherRows<T>{n_, width_, static_cast<std::size_t>(layer_.n_rows), table_, pass.batch.x_ids,
+                                       static_cast<std::size_t>(lookups_.step),
+                                       static_cast<std::size_t>(lookups_.first), this->output_, has_bad_id_});
     if (is_training_ && adds_rows_) pass.hooks->touched(slot_, rows_);
   }
 
@@ -80,16 +80,16 @@ class EmbeddingLayer final : public CudaLayer<T> {
  private:
   const Node& node_;
   Embedding layer_;
-  std::size_t n_;
+  Embedding::Lookups lookups_;
+  std::size_t n_;  ///< ids that it looks up
   std::size_t width_;
-  std::size_t n_columns_;
   const float* table_;
   std::uint32_t* has_bad_id_;
   std::size_t slot_;
   bool adds_rows_ = false;
   bool is_training_ = false;
   struct Sorted {
-    runtime::Buffer rows{};  ///< ascending, then the samples that have them
+    runtime::Buffer rows{};  ///< ascending, then the places of their ids
     runtime::Event sent{};
   };
   std::array<Sorted, 2> sorted_{};  ///< in turn, because a step may be enqueued before the previous one has finished

@@ -16,9 +16,9 @@ class EmbeddingKernel final : public Kernel {
   EmbeddingKernel(const Planned& planned, const Embedding& layer)
       : node_{planned.node}, storage_{planned.builder.storage}, parameters_{planned.builder.parameters}, layer_{layer} {
     Builder& builder = planned.builder;
-    n_ = static_cast<std::size_t>(builder.n);
-    width_ = static_cast<std::size_t>(layer.width);
     n_columns_ = static_cast<std::size_t>(builder.network.shape(node_.inputs[0])[0]);
+    n_ = static_cast<std::size_t>(builder.n * layer.lookups(n_columns_).n);
+    width_ = static_cast<std::size_t>(layer.width);
     if (!builder.parameters.find(node_.parameters[0])) {
       builder.parameters.set(node_.parameters[0], plain_desc({static_cast<memory::dim>(layer.n_rows),
                                                               static_cast<memory::dim>(layer.width)}));
@@ -77,11 +77,12 @@ class EmbeddingKernel final : public Kernel {
   void find_rows() const {
     const auto* const ids = storage_.at<const std::int64_t>(ids_);
     auto* const rows = storage_.at<std::uint64_t>(rows_);
+    const Embedding::Lookups lookups = layer_.lookups(n_columns_);
     for (std::size_t i = 0; i < n_; ++i) {
-      const std::int64_t id = ids[i * n_columns_ + static_cast<std::size_t>(layer_.column)];
-      rows[i] = static_cast<std::uint64_t>(id);
+      const auto at = static_cast<std::size_t>(lookups.first + i * lookups.step);
+      rows[i] = static_cast<std::uint64_t>(ids[at]);
       if (rows[i] >= layer_.n_rows) {
-        core::fail_usage({.what = fmt::format("id {} in column {} of the data", id, layer_.column),
+        core::fail_usage({.what = fmt::format("id {} in column {} of the data", ids[at], at % n_columns_),
                           .where = fmt::format("layer '{}'", node_.name),
                           .expected = fmt::format("ids from 0 to {}", layer_.n_rows - 1),
                           .fix = "use tables with as many rows as the data has ids"});
@@ -93,7 +94,8 @@ class EmbeddingKernel final : public Kernel {
   Storage& storage_;
   const ParameterLayout& parameters_;
   Embedding layer_;
-  std::size_t n_ = 0, width_ = 0, n_columns_ = 0;
+  std::size_t n_ = 0;  ///< ids that it looks up
+  std::size_t width_ = 0, n_columns_ = 0;
   bool adds_rows_ = false;  ///< to zeros that are already there
   bool tells_rows_ = false;
   Place ids_{}, rows_{}, gradient_{}, table_gradient_{};

@@ -9,7 +9,7 @@
 
 namespace lockstep::nn::cuda {
 
-/// Copies the rows of samples; rows have `width` elements, a multiple of 8.
+/// Copies the rows of samples, or of each id of sequences; rows have `width` elements, a multiple of 8.
 template <class T>
 struct GatherRows {
   std::size_t n_samples;

@@ -27,8 +27,8 @@ class InputLayer final : public CudaLayer<T> {
                      LookUpPixels<T>{n_, images.height, images.width, static_cast<int>(layout_.n_channels),
                                      images.pixels, images.views, images.levels, static_cast<int>(node_.output[1]),
                                      static_cast<int>(node_.output[2]), this->output_});
-    enqueue(pass.stream, TakeSamples<T>{n_, layout_.n_positions, layout_.n_channels, layout_.padded_channels,
-                                        pass.batch.x, this->output_});
+    enqueue(pass.stream, TakeSamples<T>{n_ * layout_.n_rows(), layout_.n_positions / layout_.n_rows(),
+                                        layout_.n_channels, layout_.padded_channels, pass.batch.x, this->output_});
   }
   std::vector<Place<T>> plan_backward(Builder<T>&, std::span<const Place<T>>) override { return {}; }
   void backward(PassContext&) override {}

@@ -8,7 +8,7 @@
 
 namespace lockstep::nn {
 
-/// Numbers: features, or images.
+/// Numbers: features, rows of features, or images.
 struct Input {
   static constexpr LayerTraits traits{.word = "input"};
 
@@ -16,14 +16,15 @@ struct Input {
   Shape shape{};
 
   [[nodiscard]] Description describe(const LayerInputs& inputs) const {
-    if ((shape.size() != 1 && shape.size() != 3) || n_elements(shape) == 0)
-      inputs.refuse("samples of shape '" + to_string(shape) + "'", "features, or channels x height x width");
+    if (shape.empty() || shape.size() > 3 || n_elements(shape) == 0)
+      inputs.refuse("samples of shape '" + to_string(shape) + "'",
+                    "features, rows x features, or channels x height x width");
     core::require(!is_pixels || shape.size() == 3, "an input of pixels has the shape of an image");
     return {shape};
   }
 };
 
-/// Integer ids, such as (user, item).
+/// Integer ids, such as (user, item) or a sequence of tokens.
 struct Ids {
   static constexpr LayerTraits traits{.word = "ids", .output = Content::ids};
 

@@ -5,15 +5,15 @@
 
 namespace lockstep::nn {
 
-/// Subtracts from each sample's features their mean, divides by their deviation, then scales and shifts each feature.
-/// The features are the last dimension of the input's shape. Statistics are float32.
+/// Subtracts from the features of each row their mean, divides by their deviation, then scales and shifts each feature.
+/// Statistics are float32.
 struct LayerNorm {
   static constexpr LayerTraits traits{.word = "layer_norm"};
 
   double eps = 1e-5;  ///< added to the variance, which is that of all features (not of all but one)
 
   [[nodiscard]] Description describe(const LayerInputs& inputs) const {
-    const Shape& in = inputs.features();
+    const Shape& in = inputs.rows();
     return {.output = in,
             .parameters = {{"weight", {in.back()}, Init::ones}, {"bias", {in.back()}, Init::zeros}},
             .statistics = {}};

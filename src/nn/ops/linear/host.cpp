@@ -35,7 +35,7 @@ Desc weights_like(const Desc& input, std::uint64_t n_out) {
   return desc;
 }
 
-/// Three matrix products on the input in its layout: weights are {outputs, elements of a sample}, including padding.
+/// Three matrix products on the input in its layout: weights are {outputs, elements of a row}, including padding.
 /// The end of a network stays float32, like its loss.
 class LinearKernel final : public Kernel {
  public:
@@ -47,9 +47,9 @@ class LinearKernel final : public Kernel {
       if (has_bias_) builder.parameters.set(node_.parameters[1], plain_desc({static_cast<memory::dim>(layer.n_out)}));
     }
     type_ = builder.type;
-    n_ = static_cast<memory::dim>(builder.n);
+    n_ = dims_of(input_.desc)[0];
     n_out_ = static_cast<memory::dim>(layer.n_out);
-    n_in_ = static_cast<memory::dim>(n_physical(input_.desc) / builder.n);
+    n_in_ = static_cast<memory::dim>(n_physical(input_.desc)) / n_;
     weights_ = master_ = builder.parameter(node_.parameters[0]).place;
     if (type_ != memory::data_type::f32) weights_ = builder.make(matrix(n_out_, n_in_, type_)).place;
     const bool is_last = builder.is_read_by_loss(planned.index);
@@ -119,7 +119,7 @@ class LinearKernel final : public Kernel {
   bool has_bias_;
   Tensor input_;
   memory::data_type type_{};
-  memory::dim n_ = 0, n_in_ = 0, n_out_ = 0;
+  memory::dim n_ = 0, n_in_ = 0, n_out_ = 0;  ///< n_: rows of all samples
   Place master_{}, weights_{};  ///< the parameter, and what the products read: the same, or a rounded copy
   Tensor gradient_{};
   Place bias_gradient_{};

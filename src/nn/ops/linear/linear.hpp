@@ -1,4 +1,5 @@
-// A matrix product: features times a weight, plus a bias. GPUs compute it as a convolution: ops/conv/device.cpp.
+// A matrix product: the features of each row times a weight, plus a bias. GPUs compute it as a convolution:
+// ops/conv/device.cpp.
 #pragma once
 
 #include "nn/graph/description.hpp"
@@ -12,9 +13,10 @@ struct Linear {
   bool has_bias = true;
 
   [[nodiscard]] Description describe(const LayerInputs& inputs) const {
-    const std::uint64_t n_in = inputs.features()[0];
+    Shape output = inputs.rows();
+    const std::uint64_t n_in = std::exchange(output.back(), n_out);
     inputs.expect_some(n_out, "outputs");
-    Description described{{n_out}, {{"weight", {n_out, n_in}, Init::uniform_fan_in, n_in}}};
+    Description described{std::move(output), {{"weight", {n_out, n_in}, Init::uniform_fan_in, n_in}}};
     if (has_bias) described.parameters.push_back({"bias", {n_out}, Init::uniform_fan_in, n_in});
     return described;
   }

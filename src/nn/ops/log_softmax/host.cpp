@@ -14,8 +14,8 @@ class LogSoftmaxKernel final : public Kernel {
   explicit LogSoftmaxKernel(const Planned& planned)
       : node_{planned.node},
         storage_{planned.builder.storage},
-        n_{static_cast<std::size_t>(planned.builder.n)},
-        n_classes_{static_cast<std::size_t>(node_.output[0])},
+        n_{static_cast<std::size_t>(planned.builder.n * n_sample_rows(node_.output))},
+        n_classes_{static_cast<std::size_t>(node_.output.back())},
         input_{planned.builder.use(planned.inputs[0])} {
     output_ = planned.builder.make(plain_desc(dims_of(input_.desc)));
   }
@@ -47,7 +47,7 @@ class LogSoftmaxKernel final : public Kernel {
   }
 
  private:
-  /// Calls body(place of a sample's first class).
+  /// Calls body(place of a row's first class).
   template <class F>
   void for_rows(const F& body) const {
     for_parts(n_, least_elements / 4 / n_classes_ + 1, [&](std::size_t begin, std::size_t end) {
@@ -85,7 +85,7 @@ class LogSoftmaxKernel final : public Kernel {
 
   const Node& node_;
   const Storage& storage_;
-  std::size_t n_;
+  std::size_t n_;  ///< rows
   std::size_t n_classes_;
   Tensor input_;
   Place gradient_{};

@@ -95,6 +95,19 @@ class Flow(nn.Module):
         return x
 
 
+class Rows(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ln = nn.LayerNorm(5)
+        self.fc1 = nn.Linear(5, 6)
+        self.dropout = MaskedDropout(0.25)
+        self.fc2 = nn.Linear(6, 5)
+        self.fc3 = nn.Linear(5, 4, bias=False)
+
+    def forward(self, x):
+        return self.fc3(self.fc2(self.dropout(F.relu(self.fc1(self.ln(x))))) + x)
+
+
 class Pool(nn.Module):
     def forward(self, x):
         return x.mean((2, 3))
@@ -173,19 +186,19 @@ def resnet(name, n_outputs, cifar_stem=False):
 
 class Case:
     def __init__(self, name, model, n, x=None, ids=None, classes=None, targets=None, smoothing=0.0, group=0,
-                 is_rounded=False, is_nll=False):
+                 is_rounded=False, is_nll=False, rows=1):
         self.name, self.model, self.n, self.smoothing, self.group = name, model.double(), n, smoothing, group
-        self.is_nll = is_nll
+        self.is_nll, self.rows = is_nll, rows
         self.x = values(X, n, *x).requires_grad_() if x else whole(IDS, n * len(ids), min(ids)).reshape(n, len(ids))
         if is_rounded:
             self.x = torch.round(2 * self.x.detach()).requires_grad_()
-        self.classes = whole(CLASSES, n, classes) if classes else None
-        self.targets = values(TARGETS, n, targets) if targets else None
+        self.classes = whole(CLASSES, n * rows, classes) if classes else None
+        self.targets = values(TARGETS, n * rows, targets) if targets else None
 
     def loss(self, y):
-        """Summed over the samples."""
+        """Summed over the rows of the samples; a sample's loss is the mean of its rows."""
         if self.classes is None:
-            return F.mse_loss(y, self.targets) * self.n
+            return F.mse_loss(y, self.targets) * len(y)
         if self.is_nll:
             return F.nll_loss(y, self.classes, reduction="sum")
         return F.cross_entropy(y, self.classes, reduction="sum", label_smoothing=self.smoothing)
@@ -197,12 +210,12 @@ class Case:
             for i, (name, parameter) in enumerate(self.model.named_parameters()):
                 parameter.copy_(parameter_values(i, name, parameter.shape))
         y = self.model.train()(self.x)
-        loss = self.loss(y)
-        (loss / self.n).backward()
+        loss = self.loss(y.flatten(0, -2))
+        (loss / (self.n * self.rows)).backward()
         yield "loss", loss
         yield "output", y
         if self.classes is not None:
-            yield "top1", (y.argmax(1) == self.classes).sum()
+            yield "top1", (y.argmax(-1).flatten() == self.classes).sum()
         if self.x.grad is not None:
             yield "input_gradient", self.x.grad
         for name, parameter in self.model.named_parameters():
@@ -234,6 +247,13 @@ def layer_cases():
         Case("embedding", Factors(), 6, ids=[5, 4], targets=1),
         Case("log_softmax", Flow(fc=nn.Linear(5, 4), log_softmax=nn.LogSoftmax(1)), 3, [5], classes=4, is_nll=True),
         Case("layer_norm", Flow(fc1=nn.Linear(5, 17), ln=nn.LayerNorm(17), fc2=nn.Linear(17, 5)), 4, [5], targets=5),
+        Case("rows", Rows(), 4, [3, 5], targets=4, rows=3),
+        Case("rows_of_classes", Flow(fc1=nn.Linear(5, 9), relu=nn.ReLU(), fc2=nn.Linear(9, 7)), 3, [4, 5], classes=7,
+             smoothing=0.1, rows=4),
+        Case("rows_of_log_softmax", Flow(fc=nn.Linear(5, 6), log_softmax=nn.LogSoftmax(-1)), 3, [2, 5], classes=6,
+             is_nll=True, rows=2),
+        Case("tokens", Flow(wte=nn.Embedding(7, 5), ln=nn.LayerNorm(5), fc=nn.Linear(5, 6)), 3, ids=4 * [7], classes=6,
+             rows=4),
     ]
 
 

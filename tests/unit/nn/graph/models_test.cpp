@@ -188,6 +188,7 @@ TEST(Models, RefusesWhatDoesNotFit) {
   EXPECT_NE(small.what.find("image too small for the model"), std::string::npos);
   EXPECT_EQ(problem_of({.name = "resnet18", .input = {20}, .n_outputs = 10}).where, "layer 'conv1'");
   EXPECT_EQ(problem_of({.name = "toy", .input = {20}, .n_outputs = 0}).what, "no outputs");
+  EXPECT_EQ(problem_of({.name = "toy", .input = {4, 5}, .n_outputs = 1}).what, "samples of shape '4x5'");
   EXPECT_EQ(problem_of({.name = "toy", .input = {20}, .n_outputs = 1, .cifar_stem = true}).where, "model 'toy'");
   EXPECT_EQ(problem_of({.name = "toy", .n_outputs = 1, .n_ids = {3, 4}}).what, "samples are ids");
   EXPECT_EQ(problem_of({.name = "movielens", .input = {20}, .n_outputs = 1}).what, "samples of 0 ids");

@@ -85,10 +85,44 @@ TEST(Network, LayerNormalizationKeepsShapesAndScalesFeatures) {
   expect_refusal([&] { of_images.append("", LayerNorm{}, {image}); }, "layer_norm", "image of shape 2x3x3");
 }
 
+TEST(Network, LayersOfFeaturesTakeRowsOfThem) {
+  Network net;
+  Value x = net.input({3, 6});
+  const auto expect_shape = [&](const Shape& shape) { EXPECT_EQ(net.shape(x), shape); };
+  x = net.append("ln", LayerNorm{}, {x});
+  expect_shape({3, 6});
+  x = net.linear("fc1", x, {.n_out = 10});
+  expect_shape({3, 10});
+  EXPECT_EQ(net.n_multiply_adds(), 3u * 6 * 10);
+  x = net.dropout(net.relu(x), {.probability = 0.5});
+  x = net.add(x, x);
+  expect_shape({3, 10});
+  x = net.log_softmax(x);
+  expect_shape({3, 10});
+  EXPECT_EQ(net.parameters()[0].shape, Shape{6});
+  EXPECT_EQ(net.parameters()[2].shape, (Shape{10, 6}));
+  EXPECT_EQ(n_sample_rows(net.output()), 3u);
+  EXPECT_EQ(n_sample_rows({6}), 1u);
+  EXPECT_EQ(n_sample_rows({2, 3, 4}), 1u);
+}
+
+TEST(Network, RefusesRowsOfFeaturesForImages) {
+  Network net;
+  const Value x = net.input({3, 6});
+  expect_refusal([&] { net.conv("conv1", x, {.n_out = 2}); }, "conv1", "3 rows of 6 features");
+  expect_refusal([&] { net.batch_norm("bn1", x); }, "bn1", "3 rows of 6 features");
+  expect_refusal([&] { net.max_pool(x); }, "max_pool", "3 rows of 6 features");
+  expect_refusal([&] { net.global_avg_pool(x); }, "global_avg_pool", "3 rows of 6 features");
+  expect_refusal([&] { net.flatten(x); }, "flatten", "3 rows of 6 features");
+  expect_refusal([&] { net.concat({x, x}); }, "concat", "3 rows of 6 features");
+  expect_refusal([&] { net.add(x, net.linear("fc", x, {.n_out = 5})); }, "add", "3x6 and 3x5");
+}
+
 TEST(Network, EmbeddingsLookUpAColumnOfTheIds) {
   Network net;
   const Value ids = net.ids(2);
   EXPECT_EQ(net.shape(net.embedding("item", ids, {.n_rows = 100, .width = 7, .column = 1})), Shape{7});
+  EXPECT_EQ(net.shape(net.embedding("both", ids, {.n_rows = 100, .width = 7, .column = std::nullopt})), (Shape{2, 7}));
   EXPECT_EQ(net.parameters()[0].shape, (Shape{100, 7}));
   EXPECT_EQ(net.parameters()[0].init, Init::normal);
 }
@@ -245,7 +279,7 @@ TEST(Network, RefusesNamesGivenTwiceAndSecondInputs) {
 }
 
 TEST(Network, RefusesInputsThatAreNoSamples) {
-  for (const Shape& shape : {Shape{}, Shape{0}, Shape{3, 4}, Shape{3, 0, 4}, Shape{1, 2, 3, 4}})
+  for (const Shape& shape : {Shape{}, Shape{0}, Shape{3, 0}, Shape{3, 0, 4}, Shape{1, 2, 3, 4}})
     expect_refusal([&] { Network{}.input(shape); }, "input", "samples of shape '" + to_string(shape) + "'");
   expect_refusal([] { Network{}.ids(0); }, "ids", "no ids");
 }
@@ -263,6 +297,7 @@ TEST(Network, AValueOfAnotherNetworkIsADefectHere) {
 TEST(Network, PixelsAreThoseOfImages) {
   Network net;
   EXPECT_ANY_THROW(net.input({20}, {.is_pixels = true}));
+  EXPECT_ANY_THROW(net.input({4, 5}, {.is_pixels = true}));
   EXPECT_NO_THROW(net.input({1, 4, 5}, {.is_pixels = true}));
 }
 
