@@ -54,6 +54,7 @@ struct ExecutorOptions {
   bool is_deterministic = false;  ///< nothing is chosen by timing
   /// Parameters of embeddings whose gradients are 0 at the start of every step; their owner ensures that. A backward
   /// pass adds only the rows of its samples, those reported by Hooks::touched(). Otherwise it writes the whole table.
+  /// Parameters with several readers have none.
   std::vector<int> row_gradients{};
   /// Gives one rank's times to all ranks, for decisions by timing. Called while executors are made, equally often on
   /// every rank.

@@ -19,17 +19,19 @@ using parallel::StepBack;
 
 namespace {
 
-/// A step touches at most as many rows as it has samples. If that is a small part of the table, only those rows are
-/// zeroed, summed and read; otherwise processing the whole table is faster.
-constexpr std::uint64_t least_rows_per_sample = 4;
+/// A step touches at most as many rows as its samples have ids. If that is a small part of the table, only those rows
+/// are zeroed, summed and read; otherwise processing the whole table is faster.
+constexpr std::uint64_t least_rows_per_id = 4;
 
-/// The embedding of a parameter for which rows are faster. A tree over ranks sums everything.
+/// The embedding of a parameter for which rows are faster. A tree over ranks sums everything, other readers of the
+/// parameter write all rows.
 const nn::Embedding* find_sparse(const nn::Network& network, int parameter, const Recipe& recipe) {
-  if (recipe.deterministic || !recipe.device.sums_rows) return nullptr;
+  if (recipe.deterministic || !recipe.device.sums_rows || network.n_readers(parameter) > 1) return nullptr;
   for (const nn::Node& node : network.nodes()) {
     const auto* const embedding = std::get_if<nn::Embedding>(&node.layer);
     if (embedding == nullptr || node.parameters[0] != parameter) continue;
-    return recipe.batch * least_rows_per_sample <= embedding->n_rows ? embedding : nullptr;
+    const std::uint64_t n_ids = embedding->lookups(network.shape(node.inputs[0])[0]).n;
+    return recipe.batch * n_ids * least_rows_per_id <= embedding->n_rows ? embedding : nullptr;
   }
   return nullptr;
 }

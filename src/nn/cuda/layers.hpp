@@ -115,12 +115,15 @@ class Builder : public Common<T> {
   [[nodiscard]] const float* parameter(int number) const { return this->arenas.parameters + offset(number); }
   [[nodiscard]] const T* weight(int number) const { return this->arenas.weights + offset(number); }
   [[nodiscard]] float* gradient(int number) const { return this->arenas.gradients + offset(number); }
+  /// Whether the backward pass that is being planned always adds to this gradient.
+  [[nodiscard]] bool adds_to_gradient(int number) const { return this->plan.adds(*step_, number); }
   [[nodiscard]] bool needs_gradient(Value value) const {
     return this->plan.needs_gradient[static_cast<std::size_t>(value.node)];
   }
 
   // As plan_backward() calls them. Nobody overwrites a gradient.
   void begin_backward(const BackwardStep& step) {
+    step_ = &step;
     if (!step.completed.empty()) memory.begin_turn(n_turns_beside);
     memory.use_held(time);
   }
@@ -132,6 +135,8 @@ class Builder : public Common<T> {
 
  private:
   [[nodiscard]] std::size_t offset(int number) const { return this->parameters.offset(number); }
+
+  const BackwardStep* step_ = nullptr;  ///< that is being planned
 };
 
 template <class T>

@@ -124,6 +124,8 @@ void Program<T>::backward(PassContext& pass, MarkedTimes& times) {
   for (const BackwardStep& step : common_.plan.backward) {
     const auto& [layer, sums, gradients] = steps_[step.node];
     if (!step.completed.empty()) beside.begin_turn();
+    if (step.written.size() < common_.network.nodes()[step.node].parameters.size())
+      beside.join_all();  // the gradient to which the layer adds may have been written beside the pass
     for (const GradientSum<Place<T>>& sum : sums)
       enqueue(pass.stream, Sum<T>{n_ * values_[step.node].n_elements(), sum.a, sum.b, false, sum.out});
     const bool is_beside = pass.beside != nullptr && layer->runs_beside();

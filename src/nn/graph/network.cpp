@@ -22,13 +22,13 @@ NameScope::~NameScope() {
 
 NameScope Network::block(const std::string& name) { return {*this, name}; }
 
-Value Network::append(const std::string& name, const Layer& layer, std::vector<Value> inputs) {
+Value Network::append(const std::string& name, const Layer& layer, std::vector<Value> inputs, Value weight_of) {
   std::vector<InputValue> values;
   for (const Value input : inputs)
     values.push_back({shape(input), traits(nodes_[static_cast<std::size_t>(input.node)].layer).output});
   const std::string called = name_for(name, layer);
   const LayerInputs read{called, std::move(values)};
-  const Description described = std::visit([&](const auto& of) { return of.describe(read); }, layer);
+  Description described = std::visit([&](const auto& of) { return of.describe(read); }, layer);
   if (inputs.empty() != nodes_.empty())
     read.refuse(inputs.empty() ? "a second input" : "no input", "a network whose first node is its one input");
   if (has(called)) read.refuse("a name used twice", "a name of its own for each layer");
@@ -36,6 +36,10 @@ Value Network::append(const std::string& name, const Layer& layer, std::vector<V
   const std::string prefix = name.empty() ? prefix_ : called + ".";
   Node node{called, layer, std::move(inputs), described.output};
   node.scope = scope_;
+  if (weight_of.node >= 0) {
+    node.parameters.push_back(shared_weight(read, described, weight_of));
+    described.parameters.erase(described.parameters.begin());
+  }
   for (Parameter parameter : described.parameters) {
     parameter.name = prefix + parameter.name;
     node.parameters.push_back(static_cast<int>(parameters_.size()));
@@ -48,6 +52,21 @@ Value Network::append(const std::string& name, const Layer& layer, std::vector<V
   }
   nodes_.push_back(std::move(node));
   return {static_cast<int>(nodes_.size() - 1)};
+}
+
+int Network::shared_weight(const LayerInputs& reader, const Description& described, Value of) const {
+  static_cast<void>(shape(of));
+  const Node& owner = nodes_[static_cast<std::size_t>(of.node)];
+  if (!std::holds_alternative<Embedding>(owner.layer))
+    reader.refuse(fmt::format("the weight of '{}'", owner.name), "a weight of its own, or that of an embedding");
+  const int weight = owner.parameters.front();
+  const Parameter& shared = parameters_[static_cast<std::size_t>(weight)];
+  if (described.parameters.empty() || described.parameters.front().shape != shared.shape)
+    reader.refuse(fmt::format("'{}' of shape {} as its weight", shared.name, to_string(shared.shape)),
+                  described.parameters.empty()
+                      ? "a layer that has a weight"
+                      : fmt::format("a weight of shape {}", to_string(described.parameters.front().shape)));
+  return weight;
 }
 
 const Shape& Network::output() const {
@@ -76,6 +95,11 @@ std::uint64_t Network::n_multiply_adds(const Node& node) const {
 std::uint64_t Network::n_parameter_elements() const noexcept {
   return std::accumulate(parameters_.begin(), parameters_.end(), std::uint64_t{0},
                          [](std::uint64_t n, const Parameter& parameter) { return n + n_elements(parameter.shape); });
+}
+
+std::size_t Network::n_readers(int parameter) const noexcept {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      nodes_, [&](const Node& node) { return std::ranges::count(node.parameters, parameter) > 0; }));
 }
 
 bool Network::has(const std::string& name) const {

@@ -24,7 +24,7 @@ struct Node {
   Layer layer;
   std::vector<Value> inputs;
   Shape output;
-  std::vector<int> parameters{};  ///< weight, then bias; indices into Network::parameters()
+  std::vector<int> parameters{};  ///< weight, then bias; indices into Network::parameters(), of which nodes may share
   std::vector<int> statistics{};  ///< running mean, then variance
   std::string scope{};            ///< the outermost block() that it was added in; empty: none
 };
@@ -52,8 +52,9 @@ class Network {
  public:
   /// Adds a node, and the parameters and statistics of its layer, which are called `name` and their own names. Without
   /// a name, the node is called by the layer's word and a number ("relu", "relu2", ...), and parameters have only their
-  /// own names: the model is one layer.
-  Value append(const std::string& name, const Layer& layer, std::vector<Value> inputs);
+  /// own names: the model is one layer. `weight_of`: an embedding whose weight, of the same shape, the layer reads
+  /// instead of one of its own. It then is one parameter with several readers, whose gradient is the sum of theirs.
+  Value append(const std::string& name, const Layer& layer, std::vector<Value> inputs, Value weight_of = {});
 
   /// Names of nodes begin with "name." as long as the result lives: those of a block of layers. Blocks may be nested.
   [[nodiscard]] NameScope block(const std::string& name);
@@ -66,7 +67,9 @@ class Network {
   }
   /// `n_columns` whole numbers per sample: columns of a table, or a sequence.
   Value ids(std::uint64_t n_columns) { return append("ids", Ids{n_columns}, {}); }
-  Value linear(const std::string& name, Value x, Linear layer) { return append(name, layer, {x}); }
+  Value linear(const std::string& name, Value x, Linear layer, Value weight_of = {}) {
+    return append(name, layer, {x}, weight_of);
+  }
   Value conv(const std::string& name, Value x, Conv layer, Init init = Init::uniform_fan_in) {
     layer.init = init;
     return append(name, layer, {x});
@@ -94,10 +97,13 @@ class Network {
   [[nodiscard]] std::uint64_t n_multiply_adds() const;
   [[nodiscard]] std::uint64_t n_multiply_adds(const Node& node) const;
   [[nodiscard]] std::uint64_t n_parameter_elements() const noexcept;
+  /// How many nodes read a parameter.
+  [[nodiscard]] std::size_t n_readers(int parameter) const noexcept;
 
  private:
   friend class NameScope;
   [[nodiscard]] bool has(const std::string& name) const;
+  [[nodiscard]] int shared_weight(const LayerInputs& reader, const Description& described, Value of) const;
   [[nodiscard]] std::string name_for(const std::string& given, const Layer& layer) const;
 
   std::vector<Node> nodes_{};

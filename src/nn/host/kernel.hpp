@@ -75,6 +75,8 @@ class Builder : public Common {
   /// The place of a parameter, or of its gradient, in the arenas.
   [[nodiscard]] Tensor parameter(int parameter) const;
   [[nodiscard]] Tensor gradient(int parameter) const;
+  /// Whether the backward pass that is being planned adds to this gradient, which it otherwise writes.
+  [[nodiscard]] bool adds_to_gradient(int parameter) const { return plan.adds(*step_, parameter); }
 
   using Arguments = std::initializer_list<std::pair<int, Tensor>>;
   /// The description of a batch of samples of this shape, in order. The rows of all samples are one matrix.
@@ -95,7 +97,7 @@ class Builder : public Common {
   [[nodiscard]] bool is_read_by_loss(std::size_t node) const;
 
   // As plan_backward() calls them.
-  void begin_backward(const BackwardStep& /*step*/) {}
+  void begin_backward(const BackwardStep& step) { step_ = &step; }
   void await(const Tensor& gradient) { ++n_pending_[gradient.place.index]; }
   void take(const Tensor& gradient) { --n_pending_[gradient.place.index]; }
   /// Returns the place of a sum: that of `b` or of `a` if no other node needs it, or else a new one.
@@ -106,6 +108,7 @@ class Builder : public Common {
  private:
   void note_slow(const dnnl::primitive_desc_base& described);
 
+  const BackwardStep* step_ = nullptr;      ///< that is being planned
   std::map<std::size_t, int> n_pending_{};  ///< of buffers: gradients that wait until their node is planned
 };
 

@@ -26,14 +26,21 @@ void ForwardObserver::after_forward(std::size_t node, const Tensor&, const PassC
   if (options_.on_progress) options_.on_progress();
 }
 
+void Accumulation::begin() {
+  kept_.clear();
+  n_added_ = 0;
+}
+
 void Accumulation::keep(std::span<const float> gradient) {
   kept_.insert(kept_.end(), gradient.begin(), gradient.end());
 }
 
-void Accumulation::add_to(std::span<float> gradient, std::size_t first) const {
+void Accumulation::add_to(std::span<float> gradient) {
+  const float* const kept = kept_.data() + n_added_;
   for_parts(gradient.size(), least_elements, [&](std::size_t begin, std::size_t end) {
-    loops().floats.add_to(gradient.data() + begin, kept_.data() + first + begin, end - begin);
+    loops().floats.add_to(gradient.data() + begin, kept + begin, end - begin);
   });
+  n_added_ += gradient.size();
 }
 
 BackwardObserver::BackwardObserver(const ExecutorOptions& options, const ParameterSlots& slots,
@@ -49,26 +56,21 @@ BackwardObserver::BackwardObserver(const ExecutorOptions& options, const Paramet
 }
 
 template <class F>
-void BackwardObserver::for_completed(const BackwardStep& step, const F& f) const {
-  for (std::size_t planned = step.completed.offset; planned < step.completed.end(); ++planned) {
+void BackwardObserver::for_written(const BackwardStep& step, const F& f) const {
+  if (accumulation_ == nullptr) return;
+  for (const std::size_t planned : step.written) {
     const ArenaSlot& slot = slots_.of_planned(planned);
     if (std::ranges::count(options_.row_gradients, slot.parameter) == 0) f(slot.slice.of(gradients_));
   }
 }
 
 void BackwardObserver::before_backward(const BackwardStep& step, std::span<const Tensor>) {
-  if (accumulation_ == nullptr) return;
-  accumulation_->begin();
-  for_completed(step, [this](std::span<const float> gradient) { accumulation_->keep(gradient); });
+  if (accumulation_ != nullptr) accumulation_->begin();
+  for_written(step, [&](std::span<float> gradient) { accumulation_->keep(gradient); });
 }
 
 void BackwardObserver::after_backward(const BackwardStep& step) {
-  std::size_t first = 0;
-  const auto add = [&](std::span<float> gradient) {
-    accumulation_->add_to(gradient, first);
-    first += gradient.size();
-  };
-  if (accumulation_ != nullptr) for_completed(step, add);
+  for_written(step, [&](std::span<float> gradient) { accumulation_->add_to(gradient); });
   if (profile_ != nullptr) profile_->stop(profile_->backward_s[step.node]);
   if (options_.on_progress) options_.on_progress();
   const core::Slice ready = slots_.reported_after(step.completed);

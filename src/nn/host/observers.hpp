@@ -37,15 +37,14 @@ class ForwardObserver final : public PassObserver {
 /// Keeps the gradients of one node while the node computes more, which are then added.
 class Accumulation {
  public:
-  /// Forgets what was kept.
-  void begin() noexcept { kept_.clear(); }
-  /// Keeps one more gradient.
+  void begin();
   void keep(std::span<const float> gradient);
-  /// Adds what was kept, from element `first` on.
-  void add_to(std::span<float> gradient, std::size_t first) const;
+  /// Called as often as keep() since begin(), with the same gradients.
+  void add_to(std::span<float> gradient);
 
  private:
   std::vector<float> kept_{};
+  std::size_t n_added_ = 0;  ///< elements
 };
 
 /// Reports slots when they and all before them are complete.
@@ -58,9 +57,9 @@ class BackwardObserver final : public PassObserver {
   void after_backward(const BackwardStep& step) override;
 
  private:
-  /// Calls f(gradient) for each gradient that the step completes, except those that its node adds to itself.
+  /// Calls f(gradient) for the slots that the step writes.
   template <class F>
-  void for_completed(const BackwardStep& step, const F& f) const;
+  void for_written(const BackwardStep& step, const F& f) const;
 
   const ExecutorOptions& options_;
   const ParameterSlots& slots_;

@@ -25,11 +25,14 @@ struct BackwardStep {
   /// gradient is that of the loss.
   std::vector<Reader> readers{};
   core::Slice completed{};  ///< of PassPlan::parameters
+  /// Places in PassPlan::parameters: the gradients that the node writes. It adds to those of its other parameters,
+  /// which a later node has written.
+  std::vector<std::size_t> written{};
 };
 
 struct PlannedParameter {
-  int parameter = 0;  ///< index into Network::parameters()
-  std::size_t node = 0;
+  int parameter = 0;     ///< index into Network::parameters()
+  std::size_t node = 0;  ///< the first that reads it, whose backward pass completes the gradient
 };
 
 /// Times of a pass count nodes forward, then the loss, its gradient, and nodes backward.
@@ -37,6 +40,9 @@ struct PassPlan {
   std::vector<bool> needs_gradient{};          ///< of nodes: the node, or one before it, has parameters
   std::vector<BackwardStep> backward{};        ///< of the nodes that need a gradient
   std::vector<PlannedParameter> parameters{};  ///< in the order in which their gradients complete
+
+  /// Whether the step adds to the gradient of a parameter of its node, instead of writing it.
+  [[nodiscard]] bool adds(const BackwardStep& step, int parameter) const noexcept;
 
   [[nodiscard]] std::size_t n_nodes() const noexcept { return needs_gradient.size(); }
   [[nodiscard]] int time_of_forward(std::size_t node) const noexcept { return static_cast<int>(node); }

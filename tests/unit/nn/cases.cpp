@@ -201,6 +201,14 @@ Case tokens() {
   return make_case("tokens", net, 3, Loss::cross_entropy);
 }
 
+Case tied() {
+  Network net;
+  const Value wte = net.embedding("wte", net.ids(4), {.n_rows = 9, .width = 5, .column = std::nullopt});
+  const Value x = net.linear("fc", net.append("ln", LayerNorm{}, {wte}), {.n_out = 5});
+  net.linear("head", net.relu(x), {.n_out = 9, .has_bias = false}, wte);
+  return make_case("tied", net, 3, Loss::cross_entropy);
+}
+
 }  // namespace
 
 std::vector<Case> layer_cases() {
@@ -221,7 +229,8 @@ std::vector<Case> layer_cases() {
           rows(),
           rows_of_classes(),
           rows_of_log_softmax(),
-          tokens()};
+          tokens(),
+          tied()};
 }
 
 std::vector<Case> model_cases() {

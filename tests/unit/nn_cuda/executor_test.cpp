@@ -138,6 +138,19 @@ TEST_F(CudaExecutorTest, AddsUpTheGradientsOfAllReaders) {
   expect_as_reference(given, Precision::f32, tolerance_);
 }
 
+// All gradients of a weight are added up, though some are computed beside the pass.
+TEST_F(CudaExecutorTest, AddsUpTheGradientsOfASharedWeight) {
+  Network net;
+  const Value wte = net.embedding("wte", net.ids(2), {.n_rows = 9, .width = 4, .column = std::nullopt});
+  const Value middle = net.linear("middle", wte, {.n_out = 9}, wte);
+  net.linear("head", net.linear("fc", middle, {.n_out = 4}), {.n_out = 9, .has_bias = false}, wte);
+  Case given{"shared", net};
+  given.batch = {.n = 3, .ids = {3, 0, 1, 8, 3, 3}, .classes = {1, 7, 0, 3, 8, 3}};
+  expect_as_reference(given, Precision::f32, tolerance_);
+  expect_as_reference(given, Precision::f32, tolerance_, true);
+  EXPECT_EQ((OnTestDevice{given, Precision::f32}.executor().slots().size()), 4U);
+}
+
 // The other input of a sum with a normalization may be the samples themselves, which need no gradient.
 TEST_F(CudaExecutorTest, AddsNormalizedSamples) {
   for (const bool is_first : {true, false}) {

@@ -68,8 +68,19 @@ TEST(HostBatches, OfNoSamplesGiveGradientsOfZero) {
   EXPECT_EQ(harness.not_finite(), "");
 }
 
-TEST(HostBatches, AddUpTheirGradients) {
-  Harness harness{plain_case(8)};
+/// Layers share a weight, one of them as the second to compute its gradient.
+Case shared_case() {
+  Network net;
+  const Value wte = net.embedding("wte", net.ids(2), {.n_rows = 9, .width = 4, .column = std::nullopt});
+  const Value middle = net.linear("middle", wte, {.n_out = 9}, wte);
+  net.linear("head", net.linear("fc", middle, {.n_out = 4}), {.n_out = 9}, wte);
+  Case given = make_case(net, 8, Loss::cross_entropy);
+  given.batch.ids = {3, 0, 1, 4, 3, 5, 3, 4, 8, 0, 3, 1, 1, 4, 0, 7};
+  return given;
+}
+
+void expect_sum_of_parts(const Case& given) {
+  Harness harness{given};
   Harness first{part_of(harness.tested, 0, 3), harness.options}, second{part_of(harness.tested, 3, 8), harness.options};
   harness.forward(harness.samples.batch(0, 3));
   harness.backward(2);
@@ -82,8 +93,33 @@ TEST(HostBatches, AddUpTheirGradients) {
   for (std::size_t i = 0; i < harness.tested.network.parameters().size(); ++i) {
     std::vector<double> sum = first.reference.gradient(i);
     for (std::size_t k = 0; k < sum.size(); ++k) sum[k] += second.reference.gradient(i)[k];
-    EXPECT_LT(relative_error(harness.gradient(i), sum), batches_tolerance);
+    EXPECT_LT(relative_error(harness.gradient(i), sum), batches_tolerance)
+        << harness.tested.network.parameters()[i].name;
   }
+}
+
+TEST(HostBatches, AddUpTheirGradients) {
+  expect_sum_of_parts(plain_case(8));
+  expect_sum_of_parts(shared_case());
+}
+
+TEST(HostBatches, PlaceASharedWeightOnce) {
+  Harness harness{shared_case()};
+  const Network& network = harness.tested.network;
+  std::vector<std::string> names;
+  for (const ArenaSlot& slot : harness.executor.slots())
+    names.push_back(network.parameters()[static_cast<std::size_t>(slot.parameter)].name);
+  EXPECT_EQ(names, (std::vector<std::string>{"head.bias", "fc.weight", "fc.bias", "middle.bias", "wte.weight"}));
+  harness.forward();
+  harness.backward();
+  expect_gradients_of(harness, 0, 8);
+}
+
+TEST(HostBatches, RefuseRowGradientsOfASharedWeight) {
+  const Case given = shared_case();
+  ExecutorOptions options = options_of(given);
+  options.row_gradients = {0};
+  EXPECT_THROW((HostExecutor{given.network, options}), core::Error);
 }
 
 /// Two tables of which a batch reads few rows.

@@ -62,6 +62,7 @@ class ProductLayer final : public CudaLayer<T> {
     std::size_t workspace_bytes = weight_pass_->workspace_bytes();
     if (fold_) folded_gradient_ = hold(builder, builder.template make<T>(problem().w_elements()));
     weight_gradient_ = builder.gradient(node_.parameters[0]);
+    adds_ = builder.adds_to_gradient(node_.parameters[0]);
     if (bias_ != nullptr) {
       bias_gradient_ = builder.gradient(node_.parameters[1]);
       workspace_bytes = std::max(workspace_bytes, column_sums_workspace_bytes(rows()));
@@ -86,7 +87,7 @@ class ProductLayer final : public CudaLayer<T> {
                                    .w = weight_gradient,
                                    .y = gradient_,
                                    .workspace = weight_workspace_,
-                                   .adds = pass.adds && !fold_});
+                                   .adds = (pass.adds || adds_) && !fold_});
     if (fold_)
       enqueue(beside, KeepFoldedGradient<T>{*fold_, static_cast<std::size_t>(problem().n_out), folded_gradient_,
                                             pass.adds, weight_gradient_});
@@ -143,6 +144,7 @@ class ProductLayer final : public CudaLayer<T> {
   Place<T> gradient_{}, input_gradient_{};
   Place<std::byte> forward_workspace_{}, weight_workspace_{}, input_workspace_{};
   float* weight_gradient_ = nullptr;
+  bool adds_ = false;  ///< to the gradient of a weight that other layers share
   float* bias_gradient_ = nullptr;
   std::unique_ptr<Convolution> forward_{}, weight_pass_{}, input_pass_{};
 };

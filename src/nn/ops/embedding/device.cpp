@@ -3,6 +3,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "core/error.hpp"
 #include "nn/cuda/layers.hpp"
 #include "nn/ops/embedding/kernels.hpp"
 
@@ -25,6 +26,8 @@ class EmbeddingLayer final : public CudaLayer<T> {
     Builder<T>& builder = planned.builder;
     this->output_ = builder.make_value(builder.values[planned.index]);
     adds_rows_ = std::ranges::count(builder.options.row_gradients, node_.parameters[0]) > 0;
+    core::require(!adds_rows_ || builder.network.n_readers(node_.parameters[0]) == 1,
+                  "a table with row gradients has one reader");
     is_training_ = builder.is_training;
     if (!is_training_) return;
     const core::Bytes size{n_ * (sizeof(std::uint64_t) + sizeof(std::uint32_t))};
@@ -62,12 +65,13 @@ class EmbeddingLayer final : public CudaLayer<T> {
     gradient_ = gradients[0];
     builder.use(on_device_);
     table_gradient_ = builder.gradient(node_.parameters[0]);
+    fills_ = !adds_rows_ && !builder.adds_to_gradient(node_.parameters[0]);
     return {Place<T>{}};
   }
 
   void backward(PassContext& pass) override {
     const auto n_rows = static_cast<std::size_t>(layer_.n_rows);
-    if (!adds_rows_ && !pass.adds) {
+    if (fills_ && !pass.adds) {
       auto* const bytes = reinterpret_cast<std::byte*>(table_gradient_);
       pass.stream.fill(runtime::DeviceSpan<std::byte>::at(bytes, n_rows * width_ * sizeof(float)), std::byte{0});
     }
@@ -87,6 +91,7 @@ class EmbeddingLayer final : public CudaLayer<T> {
   std::uint32_t* has_bad_id_;
   std::size_t slot_;
   bool adds_rows_ = false;
+  bool fills_ = false;  ///< the gradient with zeros at first
   bool is_training_ = false;
   struct Sorted {
     runtime::Buffer rows{};  ///< ascending, then the places of their ids

@@ -26,6 +26,8 @@ class EmbeddingKernel final : public Kernel {
     ids_ = builder.use(planned.inputs[0]).place;
     table_ = builder.parameter(node_.parameters[0]);
     adds_rows_ = std::ranges::count(builder.options.row_gradients, node_.parameters[0]) > 0;
+    core::require(!adds_rows_ || builder.network.n_readers(node_.parameters[0]) == 1,
+                  "a table with row gradients has one reader");
     tells_rows_ = adds_rows_ && builder.is_training;
     rows_ = builder.make_bytes(n_ * sizeof(std::uint64_t));
     output_ = builder.make(builder.samples(node_.output));
@@ -50,6 +52,7 @@ class EmbeddingKernel final : public Kernel {
     gradient_ = builder.use(gradients[0]).place;
     storage_.use(rows_, builder.time);
     table_gradient_ = builder.gradient(node_.parameters[0]).place;
+    fills_ = !adds_rows_ && !builder.adds_to_gradient(node_.parameters[0]);
     return {Tensor{}};
   }
 
@@ -65,7 +68,7 @@ class EmbeddingKernel final : public Kernel {
     auto* const table = storage_.at<float>(table_gradient_);
     for_parts(static_cast<std::size_t>(layer_.n_rows), least_elements / width_ + 1,
               [&](std::size_t begin, std::size_t end) {
-                if (!adds_rows_) std::fill(table + begin * width_, table + end * width_, 0.0f);
+                if (fills_) std::fill(table + begin * width_, table + end * width_, 0.0f);
                 for (std::size_t i = 0; i < n_; ++i) {
                   if (rows[i] < begin || rows[i] >= end) continue;
                   loops().of<T>().add_to(table + rows[i] * width_, gradient + i * width_, width_);
@@ -98,6 +101,7 @@ class EmbeddingKernel final : public Kernel {
   std::size_t width_ = 0, n_columns_ = 0;
   bool adds_rows_ = false;  ///< to zeros that are already there
   bool tells_rows_ = false;
+  bool fills_ = false;  ///< the gradient with zeros at first
   Place ids_{}, rows_{}, gradient_{}, table_gradient_{};
   Tensor table_{};
 };

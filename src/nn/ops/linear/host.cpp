@@ -42,10 +42,10 @@ class LinearKernel final : public Kernel {
   LinearKernel(const Planned& planned, const Linear& layer)
       : node_{planned.node}, storage_{planned.builder.storage}, has_bias_{layer.has_bias}, input_{planned.inputs[0]} {
     Builder& builder = planned.builder;
-    if (!builder.parameters.find(node_.parameters[0])) {
+    if (!builder.parameters.find(node_.parameters[0]))
       builder.parameters.set(node_.parameters[0], weights_like(input_.desc, layer.n_out));
-      if (has_bias_) builder.parameters.set(node_.parameters[1], plain_desc({static_cast<memory::dim>(layer.n_out)}));
-    }
+    if (has_bias_ && !builder.parameters.find(node_.parameters[1]))
+      builder.parameters.set(node_.parameters[1], plain_desc({static_cast<memory::dim>(layer.n_out)}));
     type_ = builder.type;
     n_ = dims_of(input_.desc)[0];
     n_out_ = static_cast<memory::dim>(layer.n_out);
@@ -64,7 +64,11 @@ class LinearKernel final : public Kernel {
 
   std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     gradient_ = builder.use(gradients[0]);
-    const Tensor of_weights{matrix(n_out_, n_in_, memory::data_type::f32), builder.gradient(node_.parameters[0]).place};
+    Tensor of_weights{matrix(n_out_, n_in_, memory::data_type::f32), builder.gradient(node_.parameters[0]).place};
+    if (builder.adds_to_gradient(node_.parameters[0])) {
+      sum_ = of_weights;
+      term_ = of_weights = builder.make(of_weights.desc);
+    }
     plan_product(builder, {transposed(n_out_, n_, type_), gradient_.place}, {matrix(n_, n_in_, type_), input_.place},
                  of_weights);
     if (has_bias_) bias_gradient_ = builder.gradient(node_.parameters[1]).place;
@@ -77,6 +81,12 @@ class LinearKernel final : public Kernel {
 
   void backward(PassContext& pass) override {
     run_all(backward_, pass.run);
+    if (sum_) {
+      for_elements(*sum_, [&](std::size_t begin, std::size_t end) {
+        loops().floats.add_to(storage_.at<float>(sum_->place) + begin, storage_.at<const float>(term_.place) + begin,
+                              end - begin);
+      });
+    }
     if (!has_bias_) return;
     with_type(gradient_, [&]<class T>(T) {
       loops().of<T>().sum_rows(storage_.at<const T>(gradient_.place), static_cast<std::size_t>(n_),
@@ -122,6 +132,8 @@ class LinearKernel final : public Kernel {
   memory::dim n_ = 0, n_in_ = 0, n_out_ = 0;  ///< n_: rows of all samples
   Place master_{}, weights_{};  ///< the parameter, and what the products read: the same, or a rounded copy
   Tensor gradient_{};
+  std::optional<Tensor> sum_{};  ///< of the weights' gradient, if other layers share them: this layer adds a term
+  Tensor term_{};
   Place bias_gradient_{};
   std::vector<Primitive> forward_{};
   std::vector<Primitive> backward_{};

@@ -108,6 +108,17 @@ class Rows(nn.Module):
         return self.fc3(self.fc2(self.dropout(F.relu(self.fc1(self.ln(x))))) + x)
 
 
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.wte = nn.Embedding(9, 5)
+        self.ln = nn.LayerNorm(5)
+        self.fc = nn.Linear(5, 5)
+
+    def forward(self, ids):
+        return F.linear(F.relu(self.fc(self.ln(self.wte(ids)))), self.wte.weight)
+
+
 class Pool(nn.Module):
     def forward(self, x):
         return x.mean((2, 3))
@@ -254,6 +265,7 @@ def layer_cases():
              is_nll=True, rows=2),
         Case("tokens", Flow(wte=nn.Embedding(7, 5), ln=nn.LayerNorm(5), fc=nn.Linear(5, 6)), 3, ids=4 * [7], classes=6,
              rows=4),
+        Case("tied", Tied(), 3, ids=4 * [9], classes=9, rows=4),
     ]
 
 

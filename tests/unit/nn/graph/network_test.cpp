@@ -241,6 +241,34 @@ TEST(Network, RefusesValuesOfAnotherShape) {
   expect_refusal([&] { net.concat({}); }, "concat", "no values");
 }
 
+TEST(Network, LayersShareTheWeightOfAnEmbedding) {
+  Network net;
+  const Value wte = net.embedding("wte", net.ids(3), {.n_rows = 10, .width = 4, .column = std::nullopt});
+  const Value head = net.linear("head", wte, {.n_out = 10}, wte);
+  EXPECT_EQ(net.shape(head), (Shape{3, 10}));
+  std::vector<std::string> names;
+  for (const Parameter& parameter : net.parameters()) names.push_back(parameter.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"wte.weight", "head.bias"}));
+  EXPECT_EQ(net.nodes().back().parameters, (std::vector<int>{0, 1}));
+  EXPECT_EQ(net.n_parameter_elements(), 50u);
+  EXPECT_EQ(net.n_multiply_adds(), 3u * 10 * 4);
+  EXPECT_EQ(net.n_readers(0), 2u);
+  EXPECT_EQ(net.n_readers(1), 1u);
+}
+
+TEST(Network, RefusesToShareWhatDoesNotFit) {
+  Network net;
+  const Value wte = net.embedding("wte", net.ids(3), {.n_rows = 10, .width = 4, .column = std::nullopt});
+  const Value fc = net.linear("fc", wte, {.n_out = 4});
+  expect_refusal([&] { net.linear("head", fc, {.n_out = 9}, wte); }, "head", "'wte.weight' of shape 10x4");
+  expect_refusal([&] { net.linear("head", fc, {.n_out = 4}, fc); }, "head", "the weight of 'fc'");
+  expect_refusal([&] { net.append("ln", LayerNorm{}, {fc}, wte); }, "ln", "'wte.weight' of shape 10x4");
+  expect_refusal([&] { net.append("relu", Relu{}, {fc}, wte); }, "relu", "'wte.weight' of shape 10x4");
+  EXPECT_EQ(net.nodes().size(), 3u);
+  EXPECT_EQ(net.parameters().size(), 3u);
+  EXPECT_ANY_THROW(net.linear("head", fc, {.n_out = 10}, {7}));
+}
+
 TEST(Network, RefusesIdsForNumbersAndNumbersForIds) {
   Network of_ids;
   const Value ids = of_ids.ids(2);

@@ -18,7 +18,7 @@ namespace {
 struct Planned {
   const char* name;
   Network network;
-  std::vector<std::string> backward;  ///< "node: readers; completed parameters"
+  std::vector<std::string> backward;  ///< "node: readers; completed parameters +parameters it adds to"
 };
 
 Network chain() {
@@ -59,6 +59,14 @@ Network two_tables() {
   return net;
 }
 
+Network tied() {
+  Network net;
+  const Value wte = net.embedding("wte", net.ids(2), {.n_rows = 9, .width = 4, .column = std::nullopt});
+  const Value middle = net.linear("middle", wte, {.n_out = 9}, wte);
+  net.linear("head", net.linear("a", middle, {.n_out = 4}), {.n_out = 9}, wte);
+  return net;
+}
+
 std::vector<Planned> networks() {
   return {{"chain", chain(), {"b: ; b.weight", "relu: b[0];", "a: relu[0]; a.weight a.bias"}},
           {"residual",
@@ -71,7 +79,11 @@ std::vector<Planned> networks() {
           {"two tables",
            two_tables(),
            {"out: ; out.weight out.bias", "concat: out[0];", "item: concat[1]; item.weight",
-            "user: concat[0]; user.weight"}}};
+            "user: concat[0]; user.weight"}},
+          {"tied",
+           tied(),
+           {"head: ; head.bias", "a: head[0]; a.weight a.bias", "middle: a[0]; middle.bias +wte.weight",
+            "wte: middle[0]; wte.weight +wte.weight"}}};
 }
 
 std::string words_of(const Network& network, const PassPlan& plan, const BackwardStep& step) {
@@ -84,6 +96,8 @@ std::string words_of(const Network& network, const PassPlan& plan, const Backwar
     EXPECT_EQ(plan.parameters[i].node, step.node);
     text += " " + network.parameters()[static_cast<std::size_t>(plan.parameters[i].parameter)].name;
   }
+  for (const int parameter : network.nodes()[step.node].parameters)
+    if (plan.adds(step, parameter)) text += " +" + network.parameters()[static_cast<std::size_t>(parameter)].name;
   return text;
 }
 
@@ -94,6 +108,25 @@ TEST(PassPlan, FollowsFromTheNetwork) {
     for (const BackwardStep& step : plan.backward) backward.push_back(words_of(given.network, plan, step));
     EXPECT_EQ(backward, given.backward) << given.name;
     EXPECT_EQ(plan.parameters.size(), given.network.parameters().size()) << given.name;
+  }
+}
+
+TEST(PassPlan, EveryGradientIsWrittenOnceAndByItsLastReader) {
+  for (const Planned& given : networks()) {
+    const PassPlan plan = plan_pass(given.network);
+    std::vector<std::size_t> writers(plan.parameters.size(), 0);
+    std::size_t n_written = 0;
+    for (const BackwardStep& step : plan.backward)
+      for (const std::size_t at : step.written) {
+        writers[at] = step.node;
+        ++n_written;
+      }
+    EXPECT_EQ(n_written, plan.parameters.size()) << given.name;
+    for (std::size_t i = 0; i < given.network.nodes().size(); ++i)
+      for (std::size_t at = 0; at < plan.parameters.size(); ++at) {
+        const bool reads = std::ranges::count(given.network.nodes()[i].parameters, plan.parameters[at].parameter) > 0;
+        EXPECT_TRUE(!reads || i <= writers[at]) << given.name;
+      }
   }
 }
 
