@@ -35,9 +35,11 @@ inline constexpr std::size_t slot_multiple = 16;
 
 /// A parameter that has no place in the arenas yet.
 struct Unplaced {
-  std::string scope{};         ///< Node::scope of its layer
+  std::string name{};
+  std::string unit{};          ///< Node::unit of its layer
   std::size_t n_elements = 0;  ///< with padding: a multiple of slot_multiple
   bool is_vector = false;      ///< of one dimension: a bias, or a weight of a normalization
+  bool is_shared = false;      ///< by several layers
 };
 
 /// Returns the place of each parameter, of its size, at a multiple of slot_multiple, without overlap. Parameters come

@@ -16,9 +16,11 @@ namespace lockstep::parallel {
 
 /// A tensor that has no place yet.
 struct UnitTensor {
-  std::string scope{};         ///< the block that reads it, such as "layer1.0"; empty: outside of all blocks
+  std::string name{};
+  std::string unit{};          ///< the block that reads it, such as "layer1.0"; empty: outside of all blocks
   std::size_t n_elements = 0;  ///< with the padding of its layout
   bool is_vector = false;      ///< of one dimension: a bias, or a weight of a normalization
+  bool is_shared = false;      ///< by layers at both ends of the network, such as an embedding and a head
 };
 
 struct UnitOptions {
@@ -27,15 +29,13 @@ struct UnitOptions {
 };
 
 struct Unit {
-  std::string name{};                  ///< its scope; "h.5 to h.3" if scopes were joined
+  std::string name{};                  ///< of its block or matrix; "h.5 to h.3" if some were joined
   core::Slice slice{};                 ///< of the arena
   std::vector<std::size_t> tensors{};  ///< ascending
-  /// Whether it is gathered once per step and never freed, because it is read first in forward and last in backward.
+  /// Whether it is gathered once per step and never freed, because it is read first in forward and last in backward:
+  /// a shared matrix.
   bool is_resident = false;
 };
-
-/// The scope of a network's first and last layers, which is never joined with others.
-inline constexpr const char* resident_scope = "root";
 
 struct UnitPlan {
   std::vector<core::Slice> places{};  ///< by tensor
@@ -45,9 +45,10 @@ struct UnitPlan {
   [[nodiscard]] std::size_t n_elements() const noexcept { return vectors.end(); }
 };
 
-/// Places `tensors`, which are in the order in which backward completes them. A matrix outside of all blocks belongs to
-/// the next block, or to the last one if none follows. Matrices begin at multiples of block_elements, and a unit has a
-/// multiple of n_parts * block_elements. Throws core::Error (system) if the matrices of a scope are not neighbours.
+/// Places `tensors`, which are in the order in which backward completes them. The matrices of a block become one unit,
+/// and so does each matrix outside of blocks; small units are joined, except resident ones. Matrices begin at multiples
+/// of block_elements, and a unit has a multiple of n_parts * block_elements. Throws core::Error (system) if the
+/// matrices of a block are not neighbours.
 [[nodiscard]] UnitPlan plan_units(std::span<const UnitTensor> tensors, const UnitOptions& options);
 
 }  // namespace lockstep::parallel

@@ -83,8 +83,8 @@ class Learner final : private nn::Hooks {
   /// Local: flips a bit of this rank's part, between two steps.
   void flip_bit(const std::string& name);
 
-  /// Collective: throws core::Error (failed), the same on all ranks, unless all parameters are finite. Rank 0 reads
-  /// one tensor at a time.
+  /// Collective: throws core::Error (failed), the same on all ranks, unless all parameters are finite. Each rank
+  /// looks at those that it owns.
   void require_finite();
   /// Collective: on rank 0 a file of weights, which is whole or not there; the arguments are rank 0's. Throws on the
   /// ranks where something failed; no rank waits for one that has.

@@ -10,7 +10,6 @@
 #include "training/recipe/specs.hpp"
 #include "training/train/learner.hpp"
 #include "training/train/memory.hpp"
-#include "training/train/shared_reads.hpp"
 
 namespace lockstep::training {
 
@@ -33,22 +32,10 @@ void Learner::require_finite(std::size_t slot, std::span<const float> values) co
 }
 
 void Learner::require_finite() {
-  const std::size_t n = network_.parameters().size();
-  std::span<const float> elements;
-  std::function<void(const ReadTensor&)> check;
-  if (world_.rank() == 0) {
-    check = [&](const ReadTensor& next) {
-      for (std::size_t i = 0; i < n; ++i) {
-        next(i);
-        require_finite(slot_of_[i], elements);
-      }
-    };
-  }
-  const auto mine = core::failure_of([&] {
-    read_together(
-        n, [&](std::size_t tensor) { elements = read(tensor); }, check);
+  runtime::together(world_, [&] {
+    for (const parallel::StoredPiece& piece : pieces(parallel::Access::own))
+      if (piece.state == "parameter") require_finite(piece.slot, piece.values);
   });
-  runtime::fail_together(world_, mine);
 }
 
 core::Slice Learner::rows_of(const parallel::Piece& piece) const {

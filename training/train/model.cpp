@@ -175,7 +175,8 @@ void check_groups(const Recipe& recipe, const nn::Network& network, std::uint64_
 
 std::vector<core::Slice> place_in_units(std::span<const nn::Unplaced> parameters) {
   std::vector<parallel::UnitTensor> tensors;
-  for (const nn::Unplaced& one : parameters) tensors.push_back({one.scope, one.n_elements, one.is_vector});
+  for (const nn::Unplaced& one : parameters)
+    tensors.push_back({one.name, one.unit, one.n_elements, one.is_vector, one.is_shared});
   return parallel::plan_units(tensors, {}).places;
 }
 

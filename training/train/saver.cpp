@@ -201,16 +201,20 @@ void Saver::tell_unsaved(const Saving& saving, const core::Error& why) const {
 }
 
 // Collective. Only rank 0 has the folder of the run.
-void Saver::save_weights(const Snapshot& snapshot) const try {
+void Saver::save_weights(const Snapshot& snapshot) const {
   const bool writes = world_.rank() == 0;
-  learner_.save(writes ? scene_.run.weights_path() : "",
-                {.model = scene_.recipe.model, .epoch = snapshot.at.epoch, .samples_seen = snapshot.at.samples_seen},
-                "", writes ? scene_.run.links_of_weights() : core::Links::followed);
-} catch (const core::Error& error) {
+  const std::string path = writes ? scene_.run.weights_path() : "";
+  const auto failure = core::failure_of([&] {
+    learner_.save(path,
+                  {.model = scene_.recipe.model, .epoch = snapshot.at.epoch, .samples_seen = snapshot.at.samples_seen},
+                  "", writes ? scene_.run.links_of_weights() : core::Links::followed);
+  });
+  if (!failure) return;
   throw core::Error{
       core::ExitCode::system,
-      {.what = fmt::format("cannot save weights to '{}': {}", scene_.run.weights_path(), error.problem().what),
-       .fix = core::fix_of_limit(error.problem().what, "free space, or name another file with --save-weights")}};
+      {.what = fmt::format("cannot save weights{}: {}", writes ? fmt::format(" to '{}'", path) : "",
+                           failure->problem().what),
+       .fix = core::fix_of_limit(failure->problem().what, "free space, or name another file with --save-weights")}};
 }
 
 }  // namespace lockstep::training

@@ -90,7 +90,7 @@ Network make_resnet(const ModelSpec& spec, const ResNet& resnet) {
     const int n_blocks =
         spec.most_blocks > 0 ? std::min(spec.most_blocks, resnet.n_blocks[stage]) : resnet.n_blocks[stage];
     for (int i = 0; i < n_blocks; ++i) {
-      const NameScope scope = net.block(fmt::format("layer{}.{}", stage + 1, i));
+      const NameScope scope = net.unit(fmt::format("layer{}.{}", stage + 1, i));
       const std::uint64_t stride = stage > 0 && i == 0 ? 2 : 1;
       x = resnet.block(net, x, width, stride);
     }

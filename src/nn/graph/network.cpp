@@ -10,17 +10,21 @@
 
 namespace lockstep::nn {
 
-NameScope::NameScope(Network& network, const std::string& name) : network_{network}, n_before_{network.prefix_.size()} {
-  if (n_before_ == 0) network_.scope_ = name;
+NameScope::NameScope(Network& network, const std::string& name, bool is_unit)
+    : network_{network}, n_before_{network.prefix_.size()}, is_unit_{is_unit} {
+  core::require(!is_unit || network.unit_.empty(), "units are not nested");
+  if (is_unit) network_.unit_ = network_.prefix_ + name;
   network_.prefix_ += name + ".";
 }
 
 NameScope::~NameScope() {
   network_.prefix_.resize(n_before_);
-  if (n_before_ == 0) network_.scope_.clear();
+  if (is_unit_) network_.unit_.clear();
 }
 
-NameScope Network::block(const std::string& name) { return {*this, name}; }
+NameScope Network::block(const std::string& name) { return {*this, name, false}; }
+
+NameScope Network::unit(const std::string& name) { return {*this, name, true}; }
 
 Value Network::append(const std::string& name, const Layer& layer, std::vector<Value> inputs, Value weight_of) {
   std::vector<InputValue> values;
@@ -35,7 +39,7 @@ Value Network::append(const std::string& name, const Layer& layer, std::vector<V
 
   const std::string prefix = name.empty() ? prefix_ : called + ".";
   Node node{called, layer, std::move(inputs), described.output};
-  node.scope = scope_;
+  node.unit = unit_;
   if (weight_of.node >= 0) {
     node.parameters.push_back(shared_weight(read, described, weight_of));
     described.parameters.erase(described.parameters.begin());

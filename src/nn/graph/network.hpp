@@ -26,12 +26,12 @@ struct Node {
   Shape output;
   std::vector<int> parameters{};  ///< weight, then bias; indices into Network::parameters(), of which nodes may share
   std::vector<int> statistics{};  ///< running mean, then variance
-  std::string scope{};            ///< the outermost block() that it was added in; empty: none
+  std::string unit{};             ///< the unit() that it was added in; empty: none
 };
 
 class Network;
 
-/// See Network::block().
+/// See Network::block() and unit().
 class NameScope {
  public:
   ~NameScope();
@@ -40,10 +40,11 @@ class NameScope {
 
  private:
   friend class Network;
-  NameScope(Network& network, const std::string& name);
+  NameScope(Network& network, const std::string& name, bool is_unit);
 
   Network& network_;
   std::size_t n_before_;  ///< characters of the prefix without the block
+  bool is_unit_;
 };
 
 /// Built node by node in forward order. Each member throws core::Error (usage) naming the node if its input does not
@@ -58,6 +59,9 @@ class Network {
 
   /// Names of nodes begin with "name." as long as the result lives: those of a block of layers. Blocks may be nested.
   [[nodiscard]] NameScope block(const std::string& name);
+  /// The same, and parameters of these nodes are kept and moved together by strategies that divide parameters among
+  /// ranks. Throws core::Error (system) within another unit.
+  [[nodiscard]] NameScope unit(const std::string& name);
 
   // append(), in words.
   /// The first node; ids() is the alternative.
@@ -110,7 +114,7 @@ class Network {
   std::vector<Parameter> parameters_{};
   std::vector<Statistic> statistics_{};
   std::string prefix_{};  ///< of names: the blocks that are open, each with a dot
-  std::string scope_{};   ///< the outermost of them
+  std::string unit_{};    ///< the one of them that is a unit; empty: none
 };
 
 /// Throws core::Error (usage): a batch normalization in training has one value per channel, so no variance.

@@ -18,9 +18,12 @@ void set_offsets(const Network& network, const PassPlan& plan, std::span<ArenaSl
   std::vector<Unplaced> unplaced;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const auto& [parameter, node] = plan.parameters[i];
-    unplaced.push_back({.scope = network.nodes()[node].scope,
+    const Parameter& described = network.parameters()[static_cast<std::size_t>(parameter)];
+    unplaced.push_back({.name = described.name,
+                        .unit = network.nodes()[node].unit,
                         .n_elements = slots[i].slice.count,
-                        .is_vector = network.parameters()[static_cast<std::size_t>(parameter)].shape.size() == 1});
+                        .is_vector = described.shape.size() == 1,
+                        .is_shared = network.n_readers(parameter) > 1});
   }
   const std::vector<core::Slice> places = place(unplaced);
   core::require(places.size() == slots.size(), "each parameter has one place");

@@ -21,8 +21,10 @@
 namespace lockstep::parallel {
 namespace {
 
-UnitTensor matrix(std::string scope, std::size_t n) { return {.scope = std::move(scope), .n_elements = n}; }
-UnitTensor vector(std::string scope, std::size_t n) { return {std::move(scope), n, true}; }
+/// A tensor that is called by its size.
+UnitTensor matrix(std::string unit, std::size_t n) { return {fmt::format("m{}", n), std::move(unit), n}; }
+UnitTensor vector(std::string unit, std::size_t n) { return {fmt::format("v{}", n), std::move(unit), n, true}; }
+UnitTensor shared(std::string unit, std::size_t n) { return {fmt::format("s{}", n), std::move(unit), n, false, true}; }
 
 std::string text_of(const core::Slice& slice) { return fmt::format("{}+{}", slice.offset, slice.count); }
 
@@ -51,28 +53,30 @@ const std::vector<UnitCase>& cases() {
   static const std::vector<UnitCase> all{
       {"nothing", {}, {}, "vectors 0+0:"},
       {"vectors alone", {vector("a", 5), vector("", 16), vector("b", 1)}, {}, "vectors 0+48: 0 at 0 1 at 16 2 at 32"},
-      {"no scopes",
+      {"no blocks",
        {matrix("", 10), vector("", 3), matrix("", 1'025)},
        {},
-       "root (resident) 0+3072: 0 at 0 2 at 1024; "
+       "m10 to m1025 0+3072: 0 at 0 2 at 1024; "
        "vectors 3072+16: 1 at 3072"},
-      {"a matrix outside of blocks goes to the next block, or to the last",
-       {matrix("", 1), matrix("b", 1), matrix("", 1), matrix("a", 1), matrix("", 1)},
+      {"a matrix outside of blocks is a unit",
+       {matrix("", 1), matrix("b", 9), matrix("b", 9), matrix("", 2), matrix("a", 9), matrix("", 3)},
        {.least_elements = 1},
-       "b 0+2048: 0 at 0 1 at 1024; a 2048+3072: 2 at 2048 3 at 3072 4 at 4096; vectors 5120+0:"},
+       "m1 0+1024: 0 at 0; b 1024+2048: 1 at 1024 2 at 2048; m2 3072+1024: 3 at 3072; a 4096+1024: 4 at 4096; "
+       "m3 5120+1024: 5 at 5120; vectors 6144+0:"},
       {"small blocks are joined in order, and the rest joins the one before",
        {matrix("e", 9), matrix("d", 9), matrix("c", 30), matrix("b", 20), matrix("a", 9)},
        {.least_elements = 18},
        "e to d 0+2048: 0 at 0 1 at 1024; c 2048+1024: 2 at 2048; b to a 3072+2048: 3 at 3072 4 at 4096; "
        "vectors 5120+0:"},
-      {"root is never joined",
-       {matrix("b", 30), matrix("a", 9), matrix("root", 1)},
+      {"a shared matrix is resident and never joined, also in a block",
+       {matrix("b", 30), matrix("a", 9), shared("", 1), shared("c", 2)},
        {.least_elements = 18},
-       "b to a 0+2048: 0 at 0 1 at 1024; root (resident) 2048+1024: 2 at 2048; vectors 3072+0:"},
-      {"what is small beside root stays alone",
-       {matrix("root", 1), matrix("a", 9)},
+       "b to a 0+2048: 0 at 0 1 at 1024; s1 (resident) 2048+1024: 2 at 2048; s2 (resident) 3072+1024: 3 at 3072; "
+       "vectors 4096+0:"},
+      {"what is small beside a resident unit stays alone",
+       {shared("", 1), matrix("a", 9)},
        {.least_elements = 18},
-       "root (resident) 0+1024: 0 at 0; a 1024+1024: 1 at 1024; vectors 2048+0:"},
+       "s1 (resident) 0+1024: 0 at 0; a 1024+1024: 1 at 1024; vectors 2048+0:"},
       {"units are multiples of parts of whole blocks",
        {matrix("b", 1'024), vector("b", 20), matrix("a", 3'073), vector("a", 1)},
        {.least_elements = 1, .n_parts = 3},
@@ -98,19 +102,24 @@ struct Draw {
   UnitOptions options{};
 };
 
-/// Blocks of zero to four tensors, of which some have no scope; often a root at the end.
+/// Blocks of zero to four tensors, and matrices beside them; often a shared matrix at the end.
 Draw draw(std::mt19937_64& random) {
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
   Draw drawn{.options = {.least_elements = below(40'000), .n_parts = 1 + below(9)}};
   const std::size_t n_blocks = below(9);
   for (std::size_t block = 0; block <= n_blocks; ++block) {
-    const std::string scope = block == n_blocks && below(2) == 0 ? "root" : fmt::format("block{}", n_blocks - block);
-    for (std::size_t left = below(5); left > 0; --left) {
+    const std::size_t n_tensors = below(5);
+    const bool is_alone = below(4) == 0;
+    for (std::size_t i = 0; i < n_tensors; ++i) {
       const bool is_vector = below(3) == 0;
       const std::size_t largest = is_vector ? 300 : below(2) == 0 ? 2'000 : 70'000;
-      drawn.tensors.push_back({below(4) == 0 ? "" : scope, below(largest), is_vector});
+      drawn.tensors.push_back({.name = fmt::format("tensor{}.{}", n_blocks - block, i),
+                               .unit = is_alone ? "" : fmt::format("block{}", n_blocks - block),
+                               .n_elements = below(largest),
+                               .is_vector = is_vector});
     }
   }
+  if (below(2) == 0) drawn.tensors.push_back(shared("", below(70'000)));
   return drawn;
 }
 
@@ -243,7 +252,7 @@ Tensors train_tensors(const support::Nodes& nodes, const std::vector<Slot>& slot
 /// The slots of make_slots(), placed in units: matrices on blocks, and short ones as vectors at the end.
 std::vector<Slot> in_units(std::vector<Slot> slots) {
   std::vector<UnitTensor> tensors;
-  for (const Slot& slot : slots) tensors.push_back({"", slot.slice.count, slot.slice.count < 300});
+  for (const Slot& slot : slots) tensors.push_back({slot.name, "", slot.slice.count, slot.slice.count < 300});
   const UnitPlan plan = plan_units(tensors, {});
   for (std::size_t i = 0; i < slots.size(); ++i) slots[i].slice = plan.places[i];
   std::ranges::sort(slots, {}, [](const Slot& slot) { return std::pair{slot.slice.offset, slot.slice.count}; });

@@ -185,7 +185,8 @@ TEST(Network, BlocksBeginTheNamesOfTheirLayers) {
   {
     const NameScope outer = net.block("h");
     {
-      const NameScope inner = net.block("3");
+      const NameScope inner = net.unit("3");
+      const NameScope innermost = net.block("mlp");
       x = net.relu(net.relu(net.linear("fc", x, {.n_out = 4})));
     }
     x = net.relu(x, "last");
@@ -193,12 +194,14 @@ TEST(Network, BlocksBeginTheNamesOfTheirLayers) {
   net.linear("fc", x, {.n_out = 2});
   std::vector<std::string> names;
   for (const Node& node : net.nodes()) names.push_back(node.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"input", "h.3.fc", "h.3.relu", "h.3.relu2", "h.last", "fc"}));
-  std::vector<std::string> scopes;
-  for (const Node& node : net.nodes()) scopes.push_back(node.scope);
-  EXPECT_EQ(scopes, (std::vector<std::string>{"", "h", "h", "h", "h", ""})) << "the outermost block's";
-  EXPECT_EQ(net.parameters()[0].name, "h.3.fc.weight");
+  EXPECT_EQ(names, (std::vector<std::string>{"input", "h.3.mlp.fc", "h.3.mlp.relu", "h.3.mlp.relu2", "h.last", "fc"}));
+  std::vector<std::string> units;
+  for (const Node& node : net.nodes()) units.push_back(node.unit);
+  EXPECT_EQ(units, (std::vector<std::string>{"", "h.3", "h.3", "h.3", "", ""}));
+  EXPECT_EQ(net.parameters()[0].name, "h.3.mlp.fc.weight");
   EXPECT_EQ(net.parameters()[2].name, "fc.weight");
+  const NameScope unit = net.unit("a");
+  EXPECT_THROW(static_cast<void>(net.unit("b")), core::Error);
 }
 
 TEST(Network, MultiplyAddsAreThoseOfConvolutionsAndLinearLayers) {

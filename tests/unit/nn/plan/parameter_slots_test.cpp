@@ -17,7 +17,7 @@ Network network() {
   Value x = net.linear("a", net.input({8}), {.n_out = 8});
   {
     const NameScope outer = net.block("h");
-    const NameScope inner = net.block("0");
+    const NameScope inner = net.unit("0");
     x = net.linear("b", x, {.n_out = 8, .has_bias = false});
   }
   net.linear("c", x, {.n_out = 2});
@@ -81,17 +81,18 @@ TEST(ParameterSlots, AreAscendingAndReportedInOrder) {
     EXPECT_EQ(text_of(net, plan, {net, plan, slots_of(plan), one.place}), one.expected) << one.name;
 }
 
-TEST(ParameterSlots, ArePlacedByScopeSizeAndDimensions) {
+TEST(ParameterSlots, ArePlacedByUnitSizeAndDimensions) {
   const Network net = network();
   const PassPlan plan = plan_pass(net);
   std::string seen;
   const auto look = [&](std::span<const Unplaced> parameters) {
     for (const Unplaced& one : parameters)
-      seen += fmt::format("'{}' {} {}; ", one.scope, one.n_elements, one.is_vector ? "vector" : "matrix");
+      seen += fmt::format("{} '{}' {} {}; ", one.name, one.unit, one.n_elements, one.is_vector ? "vector" : "matrix");
     return at({0, 16, 48, 96, 160})(parameters);
   };
   const ParameterSlots slots{net, plan, slots_of(plan), look};
-  EXPECT_EQ(seen, "'' 16 matrix; '' 32 vector; 'h' 48 matrix; '' 64 matrix; '' 80 vector; ");
+  EXPECT_EQ(seen, "c.weight '' 16 matrix; c.bias '' 32 vector; h.0.b.weight 'h.0' 48 matrix; a.weight '' 64 matrix; "
+            "a.bias '' 80 vector; ");
   EXPECT_EQ(slots.n_elements(), 240u);
 }
 

@@ -198,7 +198,10 @@ std::vector<nn::Unplaced> unplaced_of(const nn::Network& network) {
   for (const auto& [parameter, node] : nn::plan_pass(network).parameters) {
     const nn::Shape& shape = network.parameters()[static_cast<std::size_t>(parameter)].shape;
     const std::size_t n = (nn::n_elements(shape) + nn::slot_multiple - 1) / nn::slot_multiple * nn::slot_multiple;
-    all.push_back({.scope = network.nodes()[node].scope, .n_elements = n, .is_vector = shape.size() == 1});
+    all.push_back({.name = network.parameters()[static_cast<std::size_t>(parameter)].name,
+                   .unit = network.nodes()[node].unit,
+                   .n_elements = n,
+                   .is_vector = shape.size() == 1});
   }
   return all;
 }
