@@ -101,7 +101,10 @@ void BucketSums::progress() {
 void BucketSums::begin(std::size_t bucket) {
   const core::Slice& slice = setting_.slices[bucket];
   if (!sums_here(slice)) return;
-  setting_.is_tree ? sum_in_tree(slice) : sum_in_order(slice);
+  if (setting_.is_tree)
+    sum_in_tree(slice);
+  else
+    sum_in_order(slice);
   if (plans_[bucket]) plans_[bucket]->start({});
 }
 

@@ -85,7 +85,10 @@ void pass_on(Passage& passage) {
     if (n <= 0) break;
     passage.has_come = true;
     const std::string_view come{text.data(), static_cast<std::size_t>(n)};
-    passage.leaves_out_words ? write(words.pass(come)) : write(come);
+    if (passage.leaves_out_words)
+      write(words.pass(come));
+    else
+      write(come);
   }
   write(words.release());
   passage.from = core::Descriptor{};

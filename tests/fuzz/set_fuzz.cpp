@@ -83,7 +83,10 @@ MadeSet make_set(char letter) {
       for (std::uint64_t i = first; i < first + n; ++i) {
         const std::byte label = static_cast<std::byte>(i % 3);
         const std::vector<std::byte> x = sample_of(manifest.spec, i);
-        is_encoded ? writer.append_encoded(x, {&label, 1}) : writer.append(x, {&label, 1});
+        if (is_encoded)
+          writer.append_encoded(x, {&label, 1});
+        else
+          writer.append(x, {&label, 1});
       }
       split.shards.push_back(writer.finish());
     }

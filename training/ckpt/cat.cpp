@@ -168,7 +168,10 @@ core::ExitCode cat(const CatArguments& arguments) {
   if (numbers.empty()) print_list(shown);
   for (const std::size_t i : numbers) {
     const std::vector<float> values = values_of(shown.source, i);
-    arguments.all ? print_values(values) : print_summary(shown.source.tensors[i], values);
+    if (arguments.all)
+      print_values(values);
+    else
+      print_summary(shown.source.tensors[i], values);
   }
   return core::ExitCode::ok;
 }

@@ -91,7 +91,10 @@ RunDirectory::RunDirectory(const std::string& path, const std::string& recipe_na
     : since_status_{clock}, may_go_on_{may_go_on} {
   try {
     if (!path.empty() && !core::is_shard_set(path)) core::refuse_in_shard_set(path, run_dir_flag);
-    path.empty() ? claim_fresh(recipe_name) : claim(path);
+    if (path.empty())
+      claim_fresh(recipe_name);
+    else
+      claim(path);
     faults_before_ = faults_in(*folder_);
     if (is_drill && was_there_ && faults_before_.empty()) refuse_drill(path_);
   } catch (...) {

@@ -71,7 +71,10 @@ void Display::evaluating(const Position& at, double share) {
 
 void Display::evaluated(const EvaluationRecord& record) {
   const std::string text = evaluation_text(record, goal_);
-  is_evaluation_ ? printer_.print(text + "\n") : display_.print(text);
+  if (is_evaluation_)
+    printer_.print(text + "\n");
+  else
+    display_.print(text);
 }
 
 void Display::saved(const SaveRecord& record) { display_.print(save_text(record)); }

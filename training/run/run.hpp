@@ -71,7 +71,9 @@ class Run {
   /// Prints text to stdout.
   void print(std::string_view text) { printer_.print(text); }
   /// On rank 0: see RunDirectory.
-  void require_place() const { directory_ != nullptr ? directory_->require_place() : void(); }
+  void require_place() const {
+    if (directory_ != nullptr) directory_->require_place();
+  }
   [[nodiscard]] bool is_place_lost() const noexcept { return directory_ != nullptr && directory_->is_place_lost(); }
   /// This rank fails alone, while others may wait for it.
   void fail(const Position& at, const std::string& reason) const;

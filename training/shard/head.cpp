@@ -56,7 +56,10 @@ int head(const HeadArguments& o, const runtime::Session& session) {
     if (session.world().rank() != 0) return;
     const data::ShardSet set{o.folder, o.split};
     for (std::uint64_t sample = 0; sample < std::min(o.samples, set.n_samples()); ++sample)
-      set.spec().is_encoded() ? print_encoded(set, sample) : print_raw(set, sample);
+      if (set.spec().is_encoded())
+        print_encoded(set, sample);
+      else
+        print_raw(set, sample);
   });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
   return core::to_int(core::ExitCode::ok);

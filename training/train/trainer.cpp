@@ -23,7 +23,10 @@ constexpr const char* stopping_text =
 int Trainer::run() try {
   if (const std::string device = to_text(choice_); options_.evaluate_only && !device.empty() && world_.rank() == 0)
     core::log_info(fmt::format("evaluated in {} on {}", word_of(recipe_.precision), device));
-  options_.evaluate_only ? evaluate() : train();
+  if (options_.evaluate_only)
+    evaluate();
+  else
+    train();
   finish();
   return exit_code();
 } catch (const std::exception& error) {

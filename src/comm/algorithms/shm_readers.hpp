@@ -112,7 +112,10 @@ class Readers {
   }
 
   void copy(std::byte* to, const std::byte* from, std::size_t n_bytes, bool is_far) const {
-    is_far ? copy_streaming_(to, from, n_bytes) : copy_bytes(to, from, n_bytes);
+    if (is_far)
+      copy_streaming_(to, from, n_bytes);
+    else
+      copy_bytes(to, from, n_bytes);
   }
 
   Writing writing_;

@@ -66,7 +66,10 @@ class SlicedPlan final : public Plan {
         readers_{n_ranks_, bytes(core::partition(slice(0), n_chunks_, 0)), slicing.writing},
         sources_(n_ranks_) {
     for (std::size_t r = 0; r < n_ranks_; ++r) parts_.push_back(segment_->part(static_cast<int>(r)));
-    slicing_.finish_across ? order_for_overlap() : order_for_latency();
+    if (slicing_.finish_across)
+      order_for_overlap();
+    else
+      order_for_latency();
   }
 
   void bind(std::span<const std::byte> input, std::span<std::byte> output) override {

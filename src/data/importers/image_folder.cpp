@@ -140,8 +140,10 @@ class Scan {
         const std::string path = entry->path().string();
         if (is_hidden_name(entry->path().filename().string()))
           pass_over(path);
+        else if (is_folder)
+          folders.push_back(path);
         else
-          is_folder ? folders.push_back(path) : ignore(path);
+          ignore(path);
       }
       if (error) count(folder, result_.unreadable);
     }
@@ -160,7 +162,10 @@ class Scan {
                           .where = root_,
                           .expected = "splits called train, val and test",
                           .fix = fmt::format("rename '{}' to val; to leave it out, move it elsewhere", name)});
-      is_split ? count(path, result_.other_splits) : ignore_tree(path);
+      if (is_split)
+        count(path, result_.other_splits);
+      else
+        ignore_tree(path);
     }
   }
 

@@ -71,7 +71,10 @@ void PackPass::write_shard(const ShardTask& task) {
   digests_.clear();
   std::optional<ShardWriter> writer;
   writer.emplace(job_.folder, task.place, job_.source.spec(), job_.layout);
-  job_.source.spec().is_encoded() ? copy_encoded(task, writer, record) : copy_raw(task, writer, record);
+  if (job_.source.spec().is_encoded())
+    copy_encoded(task, writer, record);
+  else
+    copy_raw(task, writer, record);
   if (writer && !result_.is_stopped) tell_drill("sync");
   if (!writer || result_.is_stopped) return;
   result_.shards.push_back(complete(record, writer->finish()));

@@ -65,7 +65,10 @@ void HostExecutor::enqueue(const data::Batch& batch, Pass pass, const core::Step
   last.numbers = numbers;
   PassContext context{.batch = last.batch, .numbers = last.numbers, .hooks = &hooks, .stream = &stream};
   context.run.stream = state_->stream;
-  is_forward ? forward(context, pass == Pass::forward) : backward(context, pass == Pass::backward_adding);
+  if (is_forward)
+    forward(context, pass == Pass::forward);
+  else
+    backward(context, pass == Pass::backward_adding);
   last.n_reorders += context.run.n_reorders;
 }
 

@@ -249,7 +249,10 @@ void guard_rank(const LauncherHint& hint, core::Seconds timeout, bool is_wanted_
   guarded_process = 0;
   if (launcher) see_off(*launcher, hint, status);
   if (status && will != nullptr && will->has_started) remove_if_left(will->segment);
-  status ? tell_end_of_rank(hint, rank, *status) : end_stopped_rank(hint, rank, timeout);
+  if (status)
+    tell_end_of_rank(hint, rank, *status);
+  else
+    end_stopped_rank(hint, rank, timeout);
 }
 
 void tell_of_start() noexcept {
