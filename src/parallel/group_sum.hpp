@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "comm/device_plan.hpp"
@@ -19,12 +18,25 @@ namespace lockstep::parallel {
 
 class GroupSum {
  public:
+  virtual ~GroupSum() = default;
+
+  /// Whether sum() only enqueues, so that a recorded stream may contain it.
+  [[nodiscard]] virtual bool only_enqueues() const noexcept = 0;
+  /// Collective over the group, in the stream that makes and reads `values`: replaces them by their sums. All ranks
+  /// pass equally many. On devices their place must be new on all ranks or on none.
+  virtual void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) = 0;
+};
+
+/// Sums in the host's memory, which are complete when sum() returns.
+class HostGroupSum final : public GroupSum {
+ public:
   /// Collective over `world`, which must outlive it: every `n_ranks` consecutive ranks form a group. `is_order_fixed`:
   /// sums follow the tree of a deterministic run.
-  GroupSum(comm::Transport& world, int n_ranks, bool is_order_fixed);
+  HostGroupSum(comm::Transport& world, int n_ranks, bool is_order_fixed);
 
-  /// Collective over the group: the same number of values on all of its ranks.
   void sum(std::span<double> values);
+  void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) override;
+  [[nodiscard]] bool only_enqueues() const noexcept override { return false; }
 
  private:
   struct Prepared {
@@ -39,21 +51,8 @@ class GroupSum {
   std::map<std::size_t, Prepared> prepared_{};  ///< by the number of values
 };
 
-/// The same for numbers in devices' memory, in the stream that makes and reads them.
-class DeviceGroupSum {
- public:
-  /// Collective over `world`, whose devices `devices` connects; both must outlive it.
-  DeviceGroupSum(comm::Transport& world, comm::DeviceGroup& devices, int n_ranks);
-
-  [[nodiscard]] bool only_enqueues() const noexcept { return devices_->only_enqueues(); }
-  /// Collective over the group: the same number of values on all of its ranks; a place must be new on all ranks or on
-  /// none.
-  void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream);
-
- private:
-  std::unique_ptr<comm::Transport> group_;
-  std::unique_ptr<comm::DeviceGroup> devices_;
-  std::map<std::pair<const double*, std::size_t>, std::unique_ptr<comm::DevicePlan>> plans_{};
-};
+/// Collective over `world`: every `n_ranks` consecutive ranks form a group. `devices` connects the devices of `world`
+/// and sums in their memory; null if the host is the device. Both must outlive it.
+[[nodiscard]] std::unique_ptr<GroupSum> make_group_sum(comm::Transport& world, comm::DeviceGroup* devices, int n_ranks);
 
 }  // namespace lockstep::parallel

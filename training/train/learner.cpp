@@ -77,8 +77,7 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
       options.row_gradients.push_back(static_cast<int>(i));
   const int n_together = ranks_of_group(recipe, world.n_ranks());
   options.is_group_of_ranks = n_together > 1;
-  if (options.is_group_of_ranks && devices == nullptr) group_sum_.emplace(transport, n_together, false);
-  if (options.is_group_of_ranks && devices != nullptr) device_group_sum_.emplace(transport, *devices, n_together);
+  if (options.is_group_of_ranks) group_sum_ = parallel::make_group_sum(transport, devices, n_together);
   executor_ = device.make_executor(network_, options);
   synchronizer_ =
       parallel::make_synchronizer(recipe.strategy, transport, devices, slots_of(network_, *executor_, recipe),
@@ -152,8 +151,7 @@ void Learner::ready(std::size_t slot) {
 
 void Learner::sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) {
   const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::communication};
-  if (group_sum_) return group_sum_->sum(runtime::on_host(values));
-  device_group_sum_->sum(values, stream);
+  group_sum_->sum(values, stream);
 }
 
 // On a device all ranks learn the norm of the sum, and late. One of them reports it, unless a loss is reported.

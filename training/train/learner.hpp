@@ -185,10 +185,8 @@ class Learner final : private nn::Hooks {
   std::vector<checkpoint::TensorSpec> tensors_;
   std::function<void()> on_progress_;
   std::uint64_t at_a_time_;
-  /// The ranks that form one group of batch normalization: on the host, or on devices.
-  std::optional<parallel::GroupSum> group_sum_{};
-  std::optional<parallel::DeviceGroupSum> device_group_sum_{};
-  parallel::GroupSum world_sum_;
+  std::unique_ptr<parallel::GroupSum> group_sum_{};  ///< over the ranks that batch normalization combines, if any
+  parallel::HostGroupSum world_sum_;
   std::unique_ptr<nn::Executor> executor_;
   std::unique_ptr<parallel::Synchronizer> synchronizer_;
   std::optional<parallel::Lanes> lanes_{};

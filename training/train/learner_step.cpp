@@ -50,7 +50,7 @@ void Learner::for_each_part(const data::Batch& batch, const StepPlace& at, const
 // rank has all its gradients at once, before or after the sums of the group, so their order would differ from that of
 // other ranks.
 void Learner::run_parts(const data::Batch& batch, const StepPlace& at) {
-  const bool has_idle_ranks = device_group_sum_ && batch.n_global < recipe_.batch;
+  const bool has_idle_ranks = group_sum_ && batch.n_global < recipe_.batch;
   for_each_part(batch, at, [&](const Part& part) {
     {
       const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
@@ -103,7 +103,7 @@ void Learner::run(const data::Batch& batch, const StepPlace& at) {
 bool Learner::is_recorded(const data::Batch& batch) const {
   const auto n_ranks = static_cast<std::uint64_t>(world_.n_ranks());
   return recipe_.graph != Graph::off && recipe_.device.runs_behind &&
-         (!device_group_sum_ || device_group_sum_->only_enqueues()) && !executor_->layer_times().is_profiling() &&
+         (!group_sum_ || group_sum_->only_enqueues()) && !executor_->layer_times().is_profiling() &&
          batch.n_global == recipe_.batch && batch.n_global / n_ranks >= recipe_.accumulate &&
          (recipe_.order != data::Order::torch || batch.n_global % n_ranks == 0);
 }
