@@ -33,9 +33,9 @@ std::optional<nn::LossSums> sums_of(const runtime::Communicator& world, Batches&
 std::optional<nn::LossSums> evaluate_split(const runtime::Communicator& world, Batches& batches, Learner& learner,
                                            const std::function<bool()>& is_stop_asked,
                                            const std::function<void(double share)>& on_batch) {
-  learner.use_mean_statistics();
+  learner.statistics().use_mean();
   const std::optional<nn::LossSums> sums = sums_of(world, batches, learner, is_stop_asked, on_batch);
-  learner.use_own_statistics();
+  learner.statistics().use_own();
   return sums;
 }
 

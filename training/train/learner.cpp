@@ -67,8 +67,7 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
       network_{std::move(network)},
       tensors_{checkpoint::tensors_of(network_)},
       on_progress_{std::move(on_progress)},
-      at_a_time_{samples_at_a_time(recipe, most, world.n_ranks())},
-      world_sum_{transport, world.n_ranks(), recipe.deterministic} {
+      at_a_time_{samples_at_a_time(recipe, most, world.n_ranks())} {
   nn::ExecutorOptions options = executor_options(recipe, at_a_time_);
   options.on_progress = on_progress_;
   options.agree = [&world](std::span<double> times) { world.broadcast(std::as_writable_bytes(times)); };
@@ -89,6 +88,7 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
   if (recipe.has_lanes())
     lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), runtime::on_host(arenas.gradients));
   executor_->bind(arenas.parameters, arenas.gradients, arenas.weights);
+  statistics_ = std::make_unique<RunningStatistics>(world, transport, recipe, network_, *executor_, timers);
   if (parallel::EnqueuedSteps* const steps = synchronizer_->enqueued()) {
     if (recipe.precision == nn::Precision::f16) executor_->scale_loss(steps->loss_scale());
     const nn::DeviceStatistics statistics = executor_->device_statistics();
@@ -113,10 +113,7 @@ void Learner::initialize(const std::string& weights_from) {
   };
   if (!weights_from.empty())
     checkpoint::load_weights(world_, weights_from, recipe_.model, tensors_, take, "--init-from");
-  for (const nn::Statistic& statistic : network_.statistics()) n_statistics_ += statistic.n_channels;
-  statistics_.resize(n_statistics_ * (lanes_ ? static_cast<std::size_t>(lanes_->n_local()) : 1));
-  for (std::size_t at = 0; at < statistics_.size(); at += n_statistics_)
-    copy_statistics(std::span{statistics_}.subspan(at, n_statistics_));
+  statistics_->start();
   synchronizer_->start({});
 }
 
@@ -230,61 +227,6 @@ void Learner::require_parameter(const std::string& name) {
 
 void Learner::flip_bit(const std::string& name) {
   core::require(synchronizer_->flip_bit(slot_named(name)), "this rank holds a part of the parameter");
-}
-
-// Keeps the running statistics from before a step that may be skipped; on a device the synchronizer does that.
-void Learner::keep_statistics() {
-  if (executor_->device_statistics().values.size() > 0) return;
-  statistics_before_.resize(statistics_.size());
-  if (!lanes_) copy_statistics(statistics_);
-  std::ranges::copy(statistics_, statistics_before_.begin());
-}
-
-void Learner::restore_statistics() {
-  statistics_.swap(statistics_before_);
-  use_own_statistics();
-}
-
-void Learner::copy_statistics(std::span<float> to) const {
-  for (std::size_t i = 0; i < network_.statistics().size(); ++i) {
-    const auto values = executor_->statistic(static_cast<int>(i));
-    std::ranges::copy(values, to.begin());
-    to = to.subspan(values.size());
-  }
-}
-
-void Learner::set_statistics(std::span<const float> from) {
-  for (std::size_t i = 0; i < network_.statistics().size(); ++i) {
-    const auto values = executor_->statistic(static_cast<int>(i));
-    std::ranges::copy(from.first(values.size()), values.begin());
-    from = from.subspan(values.size());
-  }
-}
-
-// Collective: averages over ranks, with weight `weight`, or over lanes. Lanes are added by the tree of a deterministic
-// run, on this rank and then over ranks.
-std::vector<float> Learner::mean_statistics(std::uint64_t weight) {
-  if (n_statistics_ == 0) return {};
-  const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::communication};
-  if (!lanes_) copy_statistics(statistics_);
-  const std::size_t n_rows = statistics_.size() / n_statistics_;
-  std::vector<double> sums(n_statistics_ + 1), rows(n_rows);
-  for (std::size_t i = 0; i < n_statistics_; ++i) {
-    for (std::size_t row = 0; row < n_rows; ++row)
-      rows[row] = static_cast<double>(weight) * static_cast<double>(statistics_[row * n_statistics_ + i]);
-    sums[i] = parallel::sum_lanes(rows);
-  }
-  sums.back() = static_cast<double>(weight * n_rows);
-  world_sum_.sum(sums);
-  std::vector<float> mean(n_statistics_);
-  for (std::size_t i = 0; i < n_statistics_; ++i) mean[i] = static_cast<float>(sums[i] / sums.back());
-  return mean;
-}
-
-void Learner::use_mean_statistics() { set_statistics(mean_statistics(1)); }
-
-void Learner::use_own_statistics() {
-  if (n_statistics_ > 0) set_statistics(std::span{statistics_}.first(n_statistics_));
 }
 
 // Collective: a parameter in the order of the arena, on rank 0; a statistic on each rank.

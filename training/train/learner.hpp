@@ -31,6 +31,7 @@
 #include "training/recipe/recipe.hpp"
 #include "training/train/batches.hpp"
 #include "training/train/recordings.hpp"
+#include "training/train/running_statistics.hpp"
 #include "training/train/state.hpp"
 
 namespace lockstep::training {
@@ -68,11 +69,8 @@ class Learner final : private nn::Hooks {
   void evaluate(const data::Batch& batch);
   /// Sums over everything evaluated since the last call.
   [[nodiscard]] nn::LossSums sums() { return executor_->sums(); }
-  /// Collective: sets the network's running statistics to the mean over all ranks, or lanes, for evaluate(), save() and
-  /// digest(). Training may continue only after use_own_statistics().
-  void use_mean_statistics();
-  /// Local: sets them back to those that this rank has trained.
-  void use_own_statistics();
+  /// For evaluate(), save() and digest() their mean is used, for training each rank's own.
+  [[nodiscard]] RunningStatistics& statistics() noexcept { return *statistics_; }
   /// Local: passes one sample through the network, forward and backward, so that everything made on first use exists.
   void try_out(const data::Batch& one);
 
@@ -165,13 +163,6 @@ class Learner final : private nn::Hooks {
     checkpoint::FillBox fill{};
   };
   [[nodiscard]] ToSave to_save(std::vector<parallel::StoredPiece> kept);
-  [[nodiscard]] std::vector<float> gather_statistics();
-  void load_statistics(const checkpoint::Checkpoint& from);
-  void keep_statistics();
-  void restore_statistics();
-  [[nodiscard]] std::vector<float> mean_statistics(std::uint64_t weight);
-  void copy_statistics(std::span<float> to) const;
-  void set_statistics(std::span<const float> from);
   void unpack(std::size_t tensor, std::span<const float> elements, std::span<float> values) const;
   void read_all(const std::function<void(const checkpoint::FillTensor&)>& use) const;
   [[nodiscard]] std::span<const float> read(std::size_t tensor) const;
@@ -186,15 +177,10 @@ class Learner final : private nn::Hooks {
   std::function<void()> on_progress_;
   std::uint64_t at_a_time_;
   std::unique_ptr<parallel::GroupSum> group_sum_{};  ///< over the ranks that batch normalization combines, if any
-  parallel::HostGroupSum world_sum_;
   std::unique_ptr<nn::Executor> executor_;
   std::unique_ptr<parallel::Synchronizer> synchronizer_;
   std::optional<parallel::Lanes> lanes_{};
-  /// Running statistics of each lane of this rank, one lane after another; without lanes those of the rank. They stay
-  /// separate because their mean would depend on the number of ranks.
-  std::vector<float> statistics_{};
-  std::vector<float> statistics_before_{};  ///< the current step
-  std::size_t n_statistics_ = 0;
+  std::unique_ptr<RunningStatistics> statistics_;
   std::vector<std::size_t> slot_of_;  ///< its number, by parameter
   runtime::Stream stream_{};
   bool completes_gradients_ = false;  ///< the enqueued backward pass

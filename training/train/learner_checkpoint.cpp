@@ -53,38 +53,19 @@ checkpoint::Box Learner::box_of(const parallel::StoredPiece& piece) const {
           .rows = rows_of(piece)};
 }
 
-// On rank 0: by lane, or by rank if the same number of ranks must get the same bits; otherwise the mean.
-std::vector<float> Learner::gather_statistics() {
-  if (!recipe_.deterministic) return mean_statistics(1);
-  if (!lanes_) copy_statistics(statistics_);
-  return runtime::gather_values(world_, std::span<const float>{statistics_});
-}
-
 // Collective.
 Learner::ToSave Learner::to_save(std::vector<parallel::StoredPiece> kept) {
   ToSave all;
   for (const parallel::StoredPiece& piece : kept) all.boxes.push_back(box_of(piece));
-  std::vector<float> statistics = gather_statistics();
-  const std::size_t n_rows = n_statistics_ > 0 && world_.rank() == 0 ? statistics.size() / n_statistics_ : 0;
-  if (n_rows > 0)
-    for (const nn::Statistic& statistic : network_.statistics())
-      all.boxes.push_back(checkpoint::whole("statistic/" + statistic.name, {n_rows, statistic.n_channels}));
-  std::vector<std::size_t> firsts;  // channel of each statistic in a row of all
-  for (std::size_t first = 0; const nn::Statistic& statistic : network_.statistics()) {
-    firsts.push_back(first);
-    first += statistic.n_channels;
-  }
-  all.fill = [this, kept = std::move(kept), statistics = std::move(statistics), firsts = std::move(firsts), n_rows](
-                 std::size_t i, std::span<float> values) {
-    if (i < kept.size()) {
-      const parallel::StoredPiece& piece = kept[i];
-      executor_->unpack(executor_->slots()[piece.slot].parameter, rows_of(piece), piece.values, values);
+  std::vector<RunningStatistics::Saved> statistics = statistics_->gather();
+  for (const RunningStatistics::Saved& statistic : statistics) all.boxes.push_back(statistic.box);
+  all.fill = [this, kept = std::move(kept), statistics = std::move(statistics)](std::size_t i, std::span<float> to) {
+    if (i >= kept.size()) {
+      std::ranges::copy(statistics[i - kept.size()].values, to.begin());
       return;
     }
-    const std::size_t statistic = i - kept.size(), n_channels = values.size() / n_rows;
-    for (std::size_t row = 0; row < n_rows; ++row)
-      std::ranges::copy(std::span{statistics}.subspan(row * n_statistics_ + firsts[statistic], n_channels),
-                        values.begin() + static_cast<std::ptrdiff_t>(row * n_channels));
+    const parallel::StoredPiece& piece = kept[i];
+    executor_->unpack(executor_->slots()[piece.slot].parameter, rows_of(piece), piece.values, to);
   };
   return all;
 }
@@ -137,36 +118,10 @@ void Learner::load_checkpoint(const checkpoint::Checkpoint& from, const RunState
       if (on_progress_) on_progress_();
       executor_->pack(executor_->slots()[piece.slot].parameter, rows_of(piece), values, piece.values);
     }
-    load_statistics(from);
+    statistics_->load(from);
   });
   not_finite_.reset();
   synchronizer_->start({.n_steps = at.n_steps, .scale = at.loss_scale});
-}
-
-// Each lane or rank gets its own if their number is the same; otherwise all get the mean, as for an evaluation.
-void Learner::load_statistics(const checkpoint::Checkpoint& from) {
-  const auto n_own = lanes_ ? static_cast<std::size_t>(recipe_.lanes) : static_cast<std::size_t>(world_.n_ranks());
-  const auto first_own = static_cast<std::size_t>(lanes_ ? lanes_->first() : world_.rank());
-  const std::size_t n_mine = n_statistics_ > 0 ? statistics_.size() / n_statistics_ : 0;
-  std::size_t first = 0;
-  for (const nn::Statistic& statistic : network_.statistics()) {
-    const std::string name = "statistic/" + statistic.name;
-    const auto found = from.find(name);
-    const std::size_t n_rows = found ? found->n_rows : 1, n_channels = statistic.n_channels;
-    std::vector<float> values(n_rows * n_channels);
-    from.read(checkpoint::whole(name, {n_rows, n_channels}), values);
-    std::vector<double> rows(n_rows);
-    for (std::size_t channel = 0; channel < n_channels; ++channel) {
-      for (std::size_t row = 0; row < n_rows; ++row) rows[row] = values[row * n_channels + channel];
-      const auto mean = static_cast<float>(parallel::sum_lanes(rows) / static_cast<double>(n_rows));
-      for (std::size_t mine = 0; mine < n_mine; ++mine) {
-        statistics_[mine * n_statistics_ + first + channel] =
-            n_rows == n_own ? values[(first_own + mine) * n_channels + channel] : mean;
-      }
-    }
-    first += n_channels;
-  }
-  use_own_statistics();
 }
 
 }  // namespace lockstep::training

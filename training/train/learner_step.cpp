@@ -74,11 +74,9 @@ void Learner::run_lanes(const data::Batch& batch, const StepPlace& at) {
   lane_losses_.clear();
   for (int local = 0; local < lanes_->n_local(); ++local) {
     const core::Slice lane = parallel::lane_samples(n_global, static_cast<int>(recipe_.lanes), lanes_->first() + local);
-    const auto statistics =
-        std::span{statistics_}.subspan(static_cast<std::size_t>(local) * n_statistics_, n_statistics_);
-    set_statistics(statistics);
+    statistics_->begin_lane(static_cast<std::size_t>(local));
     run_parts(batch.part(lane.offset - mine, lane.count), at);
-    copy_statistics(statistics);
+    statistics_->end_lane(static_cast<std::size_t>(local));
     lanes_->lane_done(local);
     const nn::LossSums of_lane = executor_->sums();
     lane_losses_.push_back(of_lane.loss);
@@ -92,9 +90,9 @@ void Learner::run(const data::Batch& batch, const StepPlace& at) {
   if (lanes_) return run_lanes(batch, at);
   // In a smaller batch some ranks have more samples than others; each rank moves the running statistics by its share.
   const bool is_uneven = batch.n_global < recipe_.batch;
-  if (is_uneven) set_statistics(mean_statistics(1));
+  if (is_uneven) statistics_->use_mean();
   run_parts(batch, at);
-  if (is_uneven) set_statistics(mean_statistics(batch.n));
+  if (is_uneven) statistics_->use_mean(batch.n);
 }
 
 // Whether the device can replay steps, and all ranks do the same as in other steps; otherwise a rank's collectives
@@ -102,9 +100,9 @@ void Learner::run(const data::Batch& batch, const StepPlace& at) {
 // (check_ranks()).
 bool Learner::is_recorded(const data::Batch& batch) const {
   const auto n_ranks = static_cast<std::uint64_t>(world_.n_ranks());
-  return recipe_.graph != Graph::off && recipe_.device.runs_behind &&
-         (!group_sum_ || group_sum_->only_enqueues()) && !executor_->layer_times().is_profiling() &&
-         batch.n_global == recipe_.batch && batch.n_global / n_ranks >= recipe_.accumulate &&
+  return recipe_.graph != Graph::off && recipe_.device.runs_behind && (!group_sum_ || group_sum_->only_enqueues()) &&
+         !executor_->layer_times().is_profiling() && batch.n_global == recipe_.batch &&
+         batch.n_global / n_ranks >= recipe_.accumulate &&
          (recipe_.order != data::Order::torch || batch.n_global % n_ranks == 0);
 }
 
@@ -139,7 +137,7 @@ void Learner::update(const core::StepNumbers& numbers, bool is_enqueued) {
     const core::Seconds more{synchronizer_->waited().value - waited};
     timers_.reassign(metrics::Phase::optimizer, metrics::Phase::communication, more);
   }
-  if (!may_update) restore_statistics();
+  if (!may_update) statistics_->restore();
 }
 
 void Learner::note_begin(const data::Batch& batch, const StepPlace& at) {
@@ -147,7 +145,7 @@ void Learner::note_begin(const data::Batch& batch, const StepPlace& at) {
   made_.step = at.step;
   made_.ids.assign(batch.ids.begin(), batch.ids.end());
   ++n_unreported_;
-  keep_statistics();
+  statistics_->keep();
 }
 
 void Learner::compute_gradients(const data::Batch& batch, const StepPlace& at) {

@@ -171,7 +171,7 @@ std::optional<core::Error> Saver::save_last(const Snapshot& snapshot, bool is_st
   if (is_wanted && !is_there) unsaved = save_now(snapshot, !is_stopped && is_interval_over(samples_seen));
   scene_.watchdog.enter(runtime::Activity::save, time_for_disk());
   const metrics::PhaseTimers::Scope scope{scene_.timers, metrics::Phase::save};
-  learner_.use_mean_statistics();  // until the end, because the digest includes them
+  learner_.statistics().use_mean();  // until the end, because the digest includes them
   const auto mine = core::failure_of([&] { save_weights(snapshot); });
   const auto complaint = core::complaint_of([&] { runtime::fail_together(world_, mine); });
   if (!unsaved) unsaved = complaint;
