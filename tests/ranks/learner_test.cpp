@@ -167,5 +167,30 @@ RANKS_TEST(Learner, GradientsHaveTheSameBitsInLanes) {
   }
 }
 
+// No rank needs parameters of others for that; those see where the passes stop being finite.
+RANKS_TEST(Learner, OwnersNameAParameterThatIsNotFinite) {
+  const Recipe recipe = recipe_of("mnist_cnn");
+  const auto transport = comm::make_transport(support::world(), {.oversubscribed = true});
+  metrics::PhaseTimers timers;
+  Learner learner{support::world(), *transport, nullptr, *device, recipe, network_of(recipe), n_samples, timers};
+  learner.initialize("");
+  bool is_mine = false;
+  learner.synchronizer().visit(parallel::Access::kept, [&](const parallel::StoredPiece& piece) {
+    const std::string& name = learner.synchronizer().sharding().slots()[piece.slot].name;
+    if (piece.state != "parameter" || name != "conv1.weight") return;
+    piece.values.front() = NAN;
+    is_mine = true;
+  });
+  learner.synchronizer().start({});
+  const Samples samples{recipe};
+  learner.step(samples.batch(), {.learning_rate = 1});  // all ranks have the same samples
+  ASSERT_TRUE(learner.not_finite());
+  EXPECT_EQ(learner.not_finite()->where == "parameter conv1.weight, after the previous update", is_mine)
+      << learner.not_finite()->where;
+  EXPECT_TRUE(support::world().any(is_mine));
+  EXPECT_TRUE(learner.report_last().not_finite);
+  support::world().barrier();  // no rank frees what others still read
+}
+
 }  // namespace
 }  // namespace lockstep::training

@@ -126,7 +126,7 @@ class Learner final : private nn::Hooks {
   void ready(std::size_t slot) override;
   void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) override;
 
-  [[nodiscard]] std::string find_not_finite() const;
+  [[nodiscard]] std::string find_not_finite();
   /// A step that was not reported yet.
   struct Made {
     std::uint64_t step = 0;

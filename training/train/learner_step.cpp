@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/finite.hpp"
 #include "training/train/learner.hpp"
 #include "training/train/model.hpp"
 
@@ -21,14 +22,17 @@ core::StepNumbers numbers_of(const StepPlace& at, const data::Batch& whole, cons
 
 }  // namespace
 
-/// Searches now, because the pass can still be repeated: first the parameters that the previous update wrote, then what
-/// the pass computed from them.
-std::string Learner::find_not_finite() const {
-  const auto slots = synchronizer_->sharding().slots();
-  const auto bad = parallel::find_not_finite(slots, runtime::on_host(synchronizer_->arenas().parameters));
-  if (bad) return fmt::format("parameter {}, after the previous update", slots[*bad].name);
-  const std::string node = executor_->inspection()->find_not_finite();
-  return node.empty() ? "the loss" : node;
+// Searches now, because the pass can still be repeated: first the parameters that this rank owns, which the previous
+// update wrote, then what the pass computed from all of them.
+std::string Learner::find_not_finite() {
+  std::string found;
+  synchronizer_->visit(parallel::Access::kept, [&](const parallel::StoredPiece& piece) {
+    if (found.empty() && piece.state == "parameter" && !core::all_finite(piece.values))
+      found =
+          fmt::format("parameter {}, after the previous update", synchronizer_->sharding().slots()[piece.slot].name);
+  });
+  if (found.empty()) found = executor_->inspection()->find_not_finite();
+  return found.empty() ? "the loss" : found;
 }
 
 // Runs the parts of a batch that saves memory, one after another; adds up gradients.
