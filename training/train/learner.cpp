@@ -99,42 +99,32 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
     slot_of_[static_cast<std::size_t>(executor_->slots()[i].parameter)] = i;
 }
 
+// Values from the seed depend on the place of each element in its parameter, so any owners give the same.
 void Learner::initialize(const std::string& weights_from) {
   std::vector<parallel::StoredPiece> own = pieces(parallel::Access::own);
   std::erase_if(own, [](const parallel::StoredPiece& piece) { return piece.state != "parameter"; });
-  for (const parallel::StoredPiece& piece : own) initialize(piece);
+  for (const parallel::StoredPiece& piece : own)
+    write_piece(piece, [&](const checkpoint::Box& box, std::span<float> values) {
+      const std::size_t n = box.rows.count * box.n_inner;  // consecutive
+      for (std::size_t outer = 0; outer < box.n_outer; ++outer)
+        nn::initialize_part(parameter_of(piece), recipe_.seed, (outer * box.n_rows + box.rows.offset) * box.n_inner,
+                            values.subspan(outer * n, n));
+    });
   for (std::size_t i = 0; i < network_.statistics().size(); ++i)
     std::ranges::fill(executor_->statistic(static_cast<int>(i)), network_.statistics()[i].initial);
-  const auto take = [&](std::size_t tensor, std::span<const float> values) {
+  const auto take = [&](std::size_t tensor, std::span<const float> all) {
     if (tensor >= network_.parameters().size())
-      std::ranges::copy(values, executor_->statistic(static_cast<int>(tensor - network_.parameters().size())).begin());
+      std::ranges::copy(all, executor_->statistic(static_cast<int>(tensor - network_.parameters().size())).begin());
     for (const parallel::StoredPiece& piece : own)
-      if (executor_->slots()[piece.slot].parameter == static_cast<int>(tensor)) take_part(piece, values);
+      if (executor_->slots()[piece.slot].parameter == static_cast<int>(tensor))
+        write_piece(piece, [&](const checkpoint::Box& box, std::span<float> values) {
+          checkpoint::copy_common(checkpoint::whole(box.tensor, box.shape), all, box, values);
+        });
   };
   if (!weights_from.empty())
     checkpoint::load_weights(world_, weights_from, recipe_.model, tensors_, take, "--init-from");
   statistics_->start();
   synchronizer_->start({});
-}
-
-// From the seed, by the place of each element in its parameter, so that any owners give the same values.
-void Learner::initialize(const parallel::StoredPiece& piece) {
-  const checkpoint::Box box = box_of(piece);
-  const int parameter = executor_->slots()[piece.slot].parameter;
-  std::vector<float> values(box.n_elements());
-  const std::size_t n = box.rows.count * box.n_inner;  // consecutive
-  for (std::size_t outer = 0; outer < box.n_outer; ++outer)
-    nn::initialize_part(network_.parameters()[static_cast<std::size_t>(parameter)], recipe_.seed,
-                        (outer * box.n_rows + box.rows.offset) * box.n_inner, std::span{values}.subspan(outer * n, n));
-  executor_->pack(parameter, box.rows, values, piece.values);
-}
-
-// `values`: those of the whole tensor.
-void Learner::take_part(const parallel::StoredPiece& piece, std::span<const float> values) {
-  const checkpoint::Box box = box_of(piece);
-  std::vector<float> part(box.n_elements());
-  checkpoint::copy_common(checkpoint::whole(box.tensor, box.shape), values, box, part);
-  executor_->pack(executor_->slots()[piece.slot].parameter, box.rows, part, piece.values);
 }
 
 void Learner::touched(std::size_t slot, std::span<const std::uint64_t> rows) {

@@ -94,8 +94,6 @@ class Learner final : private nn::Hooks {
   /// Collective: the same in the background, like BackgroundSave; one at a time. Also throws like require_finite().
   [[nodiscard]] std::unique_ptr<checkpoint::BackgroundSave> begin_checkpoint(const std::string& path,
                                                                              const std::string& content);
-  /// The size of a checkpoint on disk, within some KiB.
-  [[nodiscard]] core::Bytes checkpoint_bytes() const;
   /// Collective: loads all of that, on any number of ranks; `at` is the position of the run. Throws core::Error, the
   /// same on all ranks, if network or optimizer differ.
   void load_checkpoint(const checkpoint::Checkpoint& from, const RunState& at);
@@ -156,7 +154,10 @@ class Learner final : private nn::Hooks {
   [[nodiscard]] std::size_t slot_named(const std::string& name) const;
   void require_finite(std::size_t slot, std::span<const float> values) const;
   [[nodiscard]] core::Slice rows_of(const parallel::Piece& piece) const;
+  [[nodiscard]] const nn::Parameter& parameter_of(const parallel::Piece& piece) const;
   [[nodiscard]] checkpoint::Box box_of(const parallel::StoredPiece& piece) const;
+  using FillPiece = std::function<void(const checkpoint::Box& box, std::span<float> values)>;
+  void write_piece(const parallel::StoredPiece& piece, const FillPiece& fill);
   /// What this rank must save: boxes, and `fill`, which reads the pieces.
   struct ToSave {
     std::vector<checkpoint::Box> boxes{};
@@ -166,8 +167,6 @@ class Learner final : private nn::Hooks {
   void unpack(std::size_t tensor, std::span<const float> elements, std::span<float> values) const;
   void read_all(const std::function<void(const checkpoint::FillTensor&)>& use) const;
   [[nodiscard]] std::span<const float> read(std::size_t tensor) const;
-  void initialize(const parallel::StoredPiece& piece);
-  void take_part(const parallel::StoredPiece& piece, std::span<const float> values);
 
   const runtime::Communicator& world_;
   const Recipe& recipe_;

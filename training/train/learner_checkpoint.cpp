@@ -9,7 +9,6 @@
 #include "runtime/together.hpp"
 #include "training/recipe/specs.hpp"
 #include "training/train/learner.hpp"
-#include "training/train/memory.hpp"
 
 namespace lockstep::training {
 
@@ -42,15 +41,27 @@ core::Slice Learner::rows_of(const parallel::Piece& piece) const {
   return executor_->slots()[piece.slot].rows_in(piece.slice);
 }
 
+const nn::Parameter& Learner::parameter_of(const parallel::Piece& piece) const {
+  return network_.parameters()[static_cast<std::size_t>(executor_->slots()[piece.slot].parameter)];
+}
+
 checkpoint::Box Learner::box_of(const parallel::StoredPiece& piece) const {
   const nn::ArenaSlot& slot = executor_->slots()[piece.slot];
-  const nn::Parameter& parameter = network_.parameters()[static_cast<std::size_t>(slot.parameter)];
+  const nn::Parameter& parameter = parameter_of(piece);
   return {.tensor = fmt::format("{}/{}", piece.state, parameter.name),
           .shape = parameter.shape,
           .n_outer = nn::n_elements(parameter.shape) / (slot.n_rows * slot.n_inner),
           .n_rows = slot.n_rows,
           .n_inner = slot.n_inner,
           .rows = rows_of(piece)};
+}
+
+// Local: `fill` gives the values of a piece in PyTorch's order.
+void Learner::write_piece(const parallel::StoredPiece& piece, const FillPiece& fill) {
+  const checkpoint::Box box = box_of(piece);
+  std::vector<float> values(box.n_elements());
+  fill(box, values);
+  executor_->pack(executor_->slots()[piece.slot].parameter, box.rows, values, piece.values);
 }
 
 // Collective.
@@ -106,17 +117,11 @@ std::uint64_t Learner::least_sound_steps() const {
   return runtime::broadcast_value(world_, all.empty() ? 0 : std::ranges::min(all));
 }
 
-core::Bytes Learner::checkpoint_bytes() const { return training::checkpoint_bytes(recipe_, network_); }
-
 void Learner::load_checkpoint(const checkpoint::Checkpoint& from, const RunState& at) {
   runtime::together(world_, [&] {
-    std::vector<float> values;
     for (const parallel::StoredPiece& piece : pieces(parallel::Access::kept)) {
-      const checkpoint::Box box = box_of(piece);
-      values.resize(box.n_elements());
-      from.read(box, values);
       if (on_progress_) on_progress_();
-      executor_->pack(executor_->slots()[piece.slot].parameter, rows_of(piece), values, piece.values);
+      write_piece(piece, [&](const checkpoint::Box& box, std::span<float> values) { from.read(box, values); });
     }
     statistics_->load(from);
   });

@@ -26,7 +26,7 @@ bool Saver::is_interval_over(std::uint64_t samples_seen) const noexcept {
 
 core::Seconds Saver::time_for_disk() const {
   constexpr double slow = 25e6;  // bytes per second, for the whole run
-  return {std::ceil(static_cast<double>(learner_.checkpoint_bytes().value) / slow)};
+  return {std::ceil(static_cast<double>(checkpoint_bytes(scene_.recipe, learner_.network()).value) / slow)};
 }
 
 void Saver::add_to(parallel::StepReport& report) const {

@@ -59,7 +59,7 @@ Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, cons
       divergence_{world_, learner_} {
   learner_.synchronizer().set_on_wait(
       [this](runtime::Wait what, std::size_t number) { watchdog_.set_wait(what, number); });
-  if (limit_.is_known()) limit_.expect(learner_.checkpoint_bytes());
+  if (limit_.is_known()) limit_.expect(checkpoint_bytes(recipe_, learner_.network()));
   runtime::together(world_, [this] { require_time(limit_, options_.time_limit); });
   if (limit_.is_near()) {  // for a job: it would stop at once, again and again, without progress
     core::log_warning(fmt::format(
@@ -78,7 +78,7 @@ Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, cons
   std::ranges::move(setup_.warnings, std::back_inserter(info.warnings));
   run_.start(info,
              {setup_.goal, device_, learner_.network(), executor_options(recipe_, 1), learner_.executor(),
-              saver_.saves_checkpoints() ? learner_.checkpoint_bytes() : core::Bytes{}},
+              saver_.saves_checkpoints() ? checkpoint_bytes(recipe_, learner_.network()) : core::Bytes{}},
              resumed_, watchdog_);
 }
 
