@@ -88,11 +88,12 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
   if (recipe.has_lanes())
     lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), runtime::on_host(arenas.gradients));
   executor_->bind(arenas.parameters, arenas.gradients, arenas.weights);
-  statistics_ = std::make_unique<RunningStatistics>(world, transport, recipe, network_, *executor_, timers);
-  if (parallel::EnqueuedSteps* const steps = synchronizer_->enqueued()) {
-    if (recipe.precision == nn::Precision::f16) executor_->scale_loss(steps->loss_scale());
+  statistics_.emplace(world, transport, recipe, network_, *executor_, timers);
+  enqueued_ = synchronizer_->enqueued();
+  if (enqueued_ != nullptr) {
+    if (recipe.precision == nn::Precision::f16) executor_->scale_loss(enqueued_->loss_scale());
     const nn::DeviceStatistics statistics = executor_->device_statistics();
-    steps->keep_statistics(statistics.values, statistics.kept);
+    enqueued_->keep_statistics(statistics.values, statistics.kept);
   }
   slot_of_.resize(network_.parameters().size());
   for (std::size_t i = 0; i < executor_->slots().size(); ++i)
@@ -128,12 +129,11 @@ void Learner::initialize(const std::string& weights_from) {
 }
 
 void Learner::touched(std::size_t slot, std::span<const std::uint64_t> rows) {
-  if (parallel::DirectSteps* const steps = synchronizer_->direct()) steps->touch(slot, rows);
+  synchronizer_->direct()->touch(slot, rows);  // other steps sum no rows: find_sparse()
 }
 
 void Learner::ready(std::size_t slot) {
-  if (!completes_gradients_) return;
-  synchronizer_->ready(slot, stream_);
+  if (completes_gradients_) synchronizer_->ready(slot, stream_);
 }
 
 void Learner::sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) {
@@ -141,45 +141,48 @@ void Learner::sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) {
   group_sum_->sum(values, stream);
 }
 
-// On a device all ranks learn the norm of the sum, and late. One of them reports it, unless a loss is reported.
+parallel::StepReport Learner::report_last() {
+  if (n_unreported_ == 0) return {};
+  n_unreported_ = 0;
+  return report(StepBack::last, made_);
+}
+
+parallel::StepReport Learner::report_before_last() {
+  if (n_unreported_ < 2) return {};
+  --n_unreported_;
+  return report(StepBack::before_last, made_before_);
+}
+
+parallel::StepReport Learner::report(StepBack back, const Made& of) {
+  std::optional<metrics::PhaseTimers::Scope> scope;
+  if (enqueued_ != nullptr) scope.emplace(timers_, metrics::Phase::device);
+  const double norm = synchronizer_->norm(back);  // first, because it detects the end of communication
+  const nn::LossSums sums = take_sums();
+  const bool is_loss_finite = std::isfinite(sums.loss);
+  if (!std::isfinite(norm)) note_not_finite(of, is_loss_finite);
+  return {.loss = sums.loss,
+          .n = sums.n,
+          .n_top1 = sums.n_top1,
+          .n_top5 = sums.n_top5,
+          .not_finite = !is_loss_finite || not_finite_,
+          .changed = synchronizer_->guard().has_changed()};
+}
+
+nn::LossSums Learner::take_sums() {
+  if (enqueued_ != nullptr) return executor_->ended_sums();
+  return lanes_ ? of_lanes_ : executor_->sums();
+}
+
+// Of steps that are only enqueued all ranks learn the norm of the sum, and late. One of them reports it, unless a loss
+// is reported.
 void Learner::note_not_finite(const Made& of, bool is_loss_finite) {
   if (not_finite_) return;
   if (is_loss_finite && recipe_.precision == nn::Precision::f16)
     return;  // the step was skipped to reduce the loss scale
   if (!is_loss_finite)
     not_finite_ = {.step = of.step, .where = "the loss", .samples = of.ids};
-  else if (!recipe_.device.runs_behind || world_.rank() == world_.n_ranks() - 1)
+  else if (enqueued_ == nullptr || world_.rank() == world_.n_ranks() - 1)
     not_finite_ = {.step = of.step, .where = "the norm of the gradient"};
-}
-
-parallel::StepReport Learner::report_last() {
-  if (n_unreported_ == 0) return {};
-  n_unreported_ = 0;
-  if (recipe_.device.runs_behind) return report_of_device(StepBack::last, made_);
-  const double norm = synchronizer_->norm(StepBack::last);  // first, because it detects the end of communication
-  return report(lanes_ ? std::exchange(of_lanes_, {}) : executor_->sums(), norm, made_);
-}
-
-parallel::StepReport Learner::report_before_last() {
-  if (n_unreported_ < 2) return {};
-  --n_unreported_;
-  return report_of_device(StepBack::before_last, made_before_);
-}
-
-parallel::StepReport Learner::report_of_device(StepBack back, const Made& of) {
-  const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::device};
-  const double norm = synchronizer_->norm(back);
-  return report(executor_->ended_sums(), norm, of);
-}
-
-parallel::StepReport Learner::report(const nn::LossSums& sums, double norm, const Made& of) {
-  if (!std::isfinite(norm)) note_not_finite(of, std::isfinite(sums.loss));
-  return {.loss = sums.loss,
-          .n = sums.n,
-          .n_top1 = sums.n_top1,
-          .n_top5 = sums.n_top5,
-          .not_finite = !std::isfinite(sums.loss) || not_finite_,
-          .changed = synchronizer_->guard().has_changed()};
 }
 
 void Learner::evaluate(const data::Batch& batch) {

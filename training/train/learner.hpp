@@ -124,20 +124,6 @@ class Learner final : private nn::Hooks {
   void ready(std::size_t slot) override;
   void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) override;
 
-  [[nodiscard]] std::string find_not_finite();
-  /// A step that was not reported yet.
-  struct Made {
-    std::uint64_t step = 0;
-    std::vector<std::uint64_t> ids{};  ///< of its samples
-  };
-  [[nodiscard]] parallel::StepReport report_before_last();
-  [[nodiscard]] parallel::StepReport report(const nn::LossSums& sums, double norm, const Made& of);
-  [[nodiscard]] parallel::StepReport report_of_device(parallel::StepBack back, const Made& of);
-  void note_not_finite(const Made& of, bool is_loss_finite);
-  void note_begin(const data::Batch& batch, const StepPlace& at);
-  void run(const data::Batch& batch, const StepPlace& at);
-  void run_lanes(const data::Batch& batch, const StepPlace& at);
-  void run_parts(const data::Batch& batch, const StepPlace& at);
   /// The part of a batch that one pass takes.
   struct Part {
     data::Batch batch{};
@@ -147,9 +133,26 @@ class Learner final : private nn::Hooks {
   };
   template <class Run>
   void for_each_part(const data::Batch& batch, const StepPlace& at, const Run& run);
+  void run(const data::Batch& batch, const StepPlace& at);
+  void run_lanes(const data::Batch& batch, const StepPlace& at);
+  void run_parts(const data::Batch& batch, const StepPlace& at);
+  void inspect(const data::Batch& batch, const StepPlace& at);
+  [[nodiscard]] std::string find_not_finite();
+  void update(const core::StepNumbers& numbers);
   [[nodiscard]] bool is_recorded(const data::Batch& batch) const;
-  [[nodiscard]] bool run_recorded(const data::Batch& batch, const StepPlace& at);
-  void update(const core::StepNumbers& numbers, bool is_enqueued);
+  void run_recorded(const data::Batch& batch, const StepPlace& at);
+
+  /// A step that was not reported yet.
+  struct Made {
+    std::uint64_t step = 0;
+    std::vector<std::uint64_t> ids{};  ///< of its samples
+  };
+  parallel::StepReport begin_step(const data::Batch& batch, const StepPlace& at);
+  [[nodiscard]] parallel::StepReport report_before_last();
+  [[nodiscard]] parallel::StepReport report(parallel::StepBack back, const Made& of);
+  [[nodiscard]] nn::LossSums take_sums();
+  void note_not_finite(const Made& of, bool is_loss_finite);
+
   [[nodiscard]] std::vector<parallel::StoredPiece> pieces(parallel::Access access);
   [[nodiscard]] std::size_t slot_named(const std::string& name) const;
   void require_finite(std::size_t slot, std::span<const float> values) const;
@@ -178,8 +181,9 @@ class Learner final : private nn::Hooks {
   std::unique_ptr<parallel::GroupSum> group_sum_{};  ///< over the ranks that batch normalization combines, if any
   std::unique_ptr<nn::Executor> executor_;
   std::unique_ptr<parallel::Synchronizer> synchronizer_;
+  parallel::EnqueuedSteps* enqueued_ = nullptr;  ///< the synchronizer, if its steps are only enqueued
   std::optional<parallel::Lanes> lanes_{};
-  std::unique_ptr<RunningStatistics> statistics_;
+  std::optional<RunningStatistics> statistics_{};
   std::vector<std::size_t> slot_of_;  ///< its number, by parameter
   runtime::Stream stream_{};
   bool completes_gradients_ = false;  ///< the enqueued backward pass
@@ -187,8 +191,7 @@ class Learner final : private nn::Hooks {
   Recordings recordings_{};
   Made made_{}, made_before_{};  ///< the last step, and the one before
   int n_unreported_ = 0;         ///< of these two
-  nn::LossSums of_lanes_{};      ///< since the last report
-  std::vector<double> lane_losses_{};
+  nn::LossSums of_lanes_{};      ///< of the last step
   std::optional<NotFinite> not_finite_{};
   runtime::Drill* drill_ = nullptr;
   std::optional<checkpoint::RankFile> rank_file_{};

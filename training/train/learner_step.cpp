@@ -22,19 +22,6 @@ core::StepNumbers numbers_of(const StepPlace& at, const data::Batch& whole, cons
 
 }  // namespace
 
-// Searches now, because the pass can still be repeated: first the parameters that this rank owns, which the previous
-// update wrote, then what the pass computed from all of them.
-std::string Learner::find_not_finite() {
-  std::string found;
-  synchronizer_->visit(parallel::Access::kept, [&](const parallel::StoredPiece& piece) {
-    if (found.empty() && piece.state == "parameter" && !core::all_finite(piece.values))
-      found =
-          fmt::format("parameter {}, after the previous update", synchronizer_->sharding().slots()[piece.slot].name);
-  });
-  if (found.empty()) found = executor_->inspection()->find_not_finite();
-  return found.empty() ? "the loss" : found;
-}
-
 // Runs the parts of a batch that saves memory, one after another; adds up gradients.
 template <class Run>
 void Learner::for_each_part(const data::Batch& batch, const StepPlace& at, const Run& run) {
@@ -59,11 +46,7 @@ void Learner::run_parts(const data::Batch& batch, const StepPlace& at) {
     {
       const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
       executor_->enqueue(part.batch, nn::Pass::forward, part.numbers, *this, stream_);
-      const nn::Inspection* const inspection = executor_->inspection();
-      if (inspection != nullptr && !inspection->is_finite() && !not_finite_) {
-        not_finite_ = {at.step, find_not_finite(), {part.batch.ids.begin(), part.batch.ids.end()}};
-        synchronizer_->direct()->halt();
-      }
+      inspect(part.batch, at);
     }
     const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::backward};
     completes_gradients_ = !lanes_ && part.is_last && !has_idle_ranks;
@@ -71,11 +54,33 @@ void Learner::run_parts(const data::Batch& batch, const StepPlace& at) {
   });
 }
 
+// Searches now, because the pass can still be repeated: first the parameters that this rank owns, which the previous
+// update wrote, then what the pass computed from all of them.
+std::string Learner::find_not_finite() {
+  std::string found;
+  synchronizer_->visit(parallel::Access::kept, [&](const parallel::StoredPiece& piece) {
+    if (found.empty() && piece.state == "parameter" && !core::all_finite(piece.values))
+      found =
+          fmt::format("parameter {}, after the previous update", synchronizer_->sharding().slots()[piece.slot].name);
+  });
+  if (found.empty()) found = executor_->inspection()->find_not_finite();
+  return found.empty() ? "the loss" : found;
+}
+
+// After a forward pass.
+void Learner::inspect(const data::Batch& batch, const StepPlace& at) {
+  const nn::Inspection* const inspection = executor_->inspection();
+  if (inspection == nullptr || inspection->is_finite() || not_finite_) return;
+  not_finite_ = {at.step, find_not_finite(), {batch.ids.begin(), batch.ids.end()}};
+  synchronizer_->direct()->halt();
+}
+
 // Each lane has its own running statistics, and sums that the tree adds up.
 void Learner::run_lanes(const data::Batch& batch, const StepPlace& at) {
   const auto n_global = static_cast<std::size_t>(batch.n_global);
   const std::size_t mine = parallel::lane_samples(n_global, static_cast<int>(recipe_.lanes), lanes_->first()).offset;
-  lane_losses_.clear();
+  std::vector<double> losses;
+  of_lanes_ = {};
   for (int local = 0; local < lanes_->n_local(); ++local) {
     const core::Slice lane = parallel::lane_samples(n_global, static_cast<int>(recipe_.lanes), lanes_->first() + local);
     statistics_->begin_lane(static_cast<std::size_t>(local));
@@ -83,10 +88,10 @@ void Learner::run_lanes(const data::Batch& batch, const StepPlace& at) {
     statistics_->end_lane(static_cast<std::size_t>(local));
     lanes_->lane_done(local);
     const nn::LossSums of_lane = executor_->sums();
-    lane_losses_.push_back(of_lane.loss);
+    losses.push_back(of_lane.loss);
     of_lanes_ += of_lane;
   }
-  of_lanes_.loss = parallel::sum_lanes(lane_losses_);
+  of_lanes_.loss = parallel::sum_lanes(losses);
 }
 
 // Collective.
@@ -99,77 +104,78 @@ void Learner::run(const data::Batch& batch, const StepPlace& at) {
   if (is_uneven) statistics_->use_mean(batch.n);
 }
 
+// Collective: sums the gradients of all ranks and updates the parameters.
+void Learner::update(const core::StepNumbers& numbers) {
+  const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::optimizer};
+  const double waited = synchronizer_->waited().value;
+  const bool may_update = synchronizer_->step(numbers, recipe_.clip_norm, stream_);
+  executor_->end_sums(stream_);
+  const core::Seconds more{synchronizer_->waited().value - waited};
+  timers_.reassign(metrics::Phase::optimizer, metrics::Phase::communication, more);
+  if (!may_update) statistics_->restore();
+}
+
 // Whether the device can replay steps, and all ranks do the same as in other steps; otherwise a rank's collectives
 // might not match. Only the last part of a batch has collectives, because groups over ranks have no parts
 // (check_ranks()).
 bool Learner::is_recorded(const data::Batch& batch) const {
   const auto n_ranks = static_cast<std::uint64_t>(world_.n_ranks());
-  return recipe_.graph != Graph::off && recipe_.device.runs_behind && (!group_sum_ || group_sum_->only_enqueues()) &&
+  return recipe_.graph != Graph::off && enqueued_ != nullptr && (!group_sum_ || group_sum_->only_enqueues()) &&
          !executor_->layer_times().is_profiling() && batch.n_global == recipe_.batch &&
          batch.n_global / n_ranks >= recipe_.accumulate &&
          (recipe_.order != data::Order::torch || batch.n_global % n_ranks == 0);
 }
 
-// Parts that differ only in their samples share one recording. Returns whether it includes the update.
-bool Learner::run_recorded(const data::Batch& batch, const StepPlace& at) {
-  const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
-  parallel::EnqueuedSteps& update = *synchronizer_->enqueued();
-  const bool updates = recipe_.graph == Graph::step && update.can_be_recorded();
-  if (updates) update.send(numbers_of(at, batch, batch, true), stream_);
-  for_each_part(batch, at, [&](const Part& part) {
-    executor_->send(part.batch, part.numbers, *this, stream_);
-    completes_gradients_ = updates && part.is_last;
-    recordings_.run({part.batch.n, part.backward, part.is_last}, stream_, [&] {
-      executor_->enqueue_sent(part.backward, *this, stream_);
-      if (completes_gradients_) update.enqueue_sent(recipe_.clip_norm, stream_);
-    });
-  });
-  return updates;
-}
-
-// Collective: sums the gradients of all ranks and updates the parameters, unless a recording did.
-void Learner::update(const core::StepNumbers& numbers, bool is_enqueued) {
-  const double waited = synchronizer_->waited().value;
-  bool may_update = true;
+// Collective. Parts that differ only in their samples share one recording; the last includes the update if that can be
+// recorded.
+void Learner::run_recorded(const data::Batch& batch, const StepPlace& at) {
+  const core::StepNumbers numbers = numbers_of(at, batch, batch, true);
+  const bool updates = recipe_.graph == Graph::step && enqueued_->can_be_recorded();
   {
-    const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::optimizer};
-    if (is_enqueued)
-      synchronizer_->enqueued()->end_step(stream_);
-    else
-      may_update = synchronizer_->step(numbers, recipe_.clip_norm, stream_);
-    executor_->end_sums(stream_);
-    const core::Seconds more{synchronizer_->waited().value - waited};
-    timers_.reassign(metrics::Phase::optimizer, metrics::Phase::communication, more);
+    const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
+    if (updates) enqueued_->send(numbers, stream_);
+    for_each_part(batch, at, [&](const Part& part) {
+      executor_->send(part.batch, part.numbers, *this, stream_);
+      completes_gradients_ = updates && part.is_last;
+      recordings_.run({part.batch.n, part.backward, part.is_last}, stream_, [&] {
+        executor_->enqueue_sent(part.backward, *this, stream_);
+        if (completes_gradients_) enqueued_->enqueue_sent(recipe_.clip_norm, stream_);
+      });
+    });
   }
-  if (!may_update) statistics_->restore();
+  if (!updates) return update(numbers);
+  const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::optimizer};
+  enqueued_->end_step(stream_);
+  executor_->end_sums(stream_);
 }
 
-void Learner::note_begin(const data::Batch& batch, const StepPlace& at) {
+// Returns the report of the step before, if that is done.
+parallel::StepReport Learner::begin_step(const data::Batch& batch, const StepPlace& at) {
+  parallel::StepReport before;
+  if (enqueued_ == nullptr) before = report_last();
   std::swap(made_, made_before_);
   made_.step = at.step;
   made_.ids.assign(batch.ids.begin(), batch.ids.end());
   ++n_unreported_;
   statistics_->keep();
+  return before;
 }
 
 void Learner::compute_gradients(const data::Batch& batch, const StepPlace& at) {
-  note_begin(batch, at);
+  begin_step(batch, at);
   run(batch, at);
 }
 
 parallel::StepReport Learner::step(const data::Batch& batch, const StepPlace& at) {
-  parallel::StepReport before;
-  if (!recipe_.device.runs_behind) before = report_last();
-  note_begin(batch, at);
-  bool is_updated = false;
-  if (is_recorded(batch))
-    is_updated = run_recorded(batch, at);
-  else
+  parallel::StepReport before = begin_step(batch, at);
+  if (is_recorded(batch)) {
+    run_recorded(batch, at);
+  } else {
     run(batch, at);
-  update(numbers_of(at, batch, batch, true), is_updated);
-  const auto replica = synchronizer_->guard().replica_hash();
-  if (recipe_.device.runs_behind) before = report_before_last();
-  before.replica = replica;
+    update(numbers_of(at, batch, batch, true));
+  }
+  if (enqueued_ != nullptr) before = report_before_last();
+  before.replica = synchronizer_->guard().replica_hash();
   return before;
 }
 
