@@ -18,6 +18,8 @@ using runtime::Memory;
 
 Buffer floats_on_device(std::size_t n) { return Buffer{core::Bytes{n * sizeof(float)}, Memory::device}; }
 
+Buffer hashes_on_device(std::size_t n) { return Buffer{core::Bytes{n * sizeof(std::uint64_t)}, Memory::device}; }
+
 Buffer weights_on_device(std::size_t n, core::DType type) {
   return type == core::DType::float32 ? Buffer{} : Buffer{core::Bytes{n * core::size_of(type)}, Memory::device};
 }
@@ -58,6 +60,10 @@ DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup
   core::require(devices != nullptr || world.n_ranks() == 1, "several ranks have a device group for their sums");
   for (Progress& progress : progress_) progress.here = Buffer{core::Bytes{sizeof(StepState)}, Memory::pinned};
   if (world.n_ranks() == 1) return;
+  if (options.guard_interval > 0) {
+    hashes_by_piece_ = hashes_on_device(optimizer_.pieces().size());
+    hashes_by_slot_ = hashes_on_device(optimizer_.ranges().size());
+  }
   // Not as a window: it is unproven that window kernels give all ranks the same bits.
   if (devices->registers() && !comm::registration_obstacle(comm::Registration::local))
     registered_ = devices->register_memory(gradients_.on_device<std::byte>(), comm::Registration::local);
@@ -310,9 +316,18 @@ bool DeviceSynchronizer::flip_bit(std::size_t slot) {
   return true;
 }
 
-// Pieces of the guard are whole slots.
+// On the device, so that one number for each slot travels. Pieces of the guard are whole slots.
 void DeviceSynchronizer::record_replica() {
-  guard_.set_replica_hash(guard_.record([this](const Piece& piece) { return fetch_slot(piece.slot); }));
+  wait_for_steps();
+  const auto by_piece = hashes_by_piece_.on_device<std::uint64_t>();
+  const auto by_slot = hashes_by_slot_.on_device<std::uint64_t>();
+  runtime::Stream stream;
+  optim::cuda::hash_pieces(stream, parameters_.on_device<float>(), optimizer_.pieces(), by_piece);
+  optim::cuda::add_up(stream, DeviceSpan<const std::uint64_t>{by_piece}, optimizer_.ranges(), by_slot);
+  stream.wait();
+  std::vector<std::uint64_t> hashes(by_slot.size());
+  staging_.fetch(runtime::as_bytes(by_slot), std::as_writable_bytes(std::span{hashes}));
+  guard_.set_replica_hash(guard_.record([&](const Piece& piece) { return hashes[piece.slot]; }));
 }
 
 }  // namespace lockstep::parallel

@@ -93,6 +93,7 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
   std::vector<std::vector<float>> here_{};
   std::vector<std::vector<float>> own_here_{};  ///< the same of this rank's slices, one after another
   std::vector<float> slot_here_{};              ///< of fetch_slot()
+  runtime::Buffer hashes_by_piece_{}, hashes_by_slot_{};  ///< of the parameters, for the guard
   ReplicaGuard guard_;
   runtime::DeviceSpan<float> statistics_{}, kept_statistics_{};
   runtime::Stream* stream_ = nullptr;        ///< of the last step

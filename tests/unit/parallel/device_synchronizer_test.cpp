@@ -278,6 +278,40 @@ TEST_P(OnDevices, GoesOnWithTheScaleOfItsLoss) {
   });
 }
 
+// With a rate of 0 the bit stays.
+TEST_P(OnDevices, AReplicaThatDiffersIsNamed) {
+  constexpr int stray = 1;
+  const auto n_ranks = static_cast<int>(GetParam().size());
+  if (n_ranks == 1) GTEST_SKIP() << "one replica";
+  Course course = course_of(OptimizerKind::sgd);
+  course.options.guard_interval = 1;
+  for (std::size_t flipped = 0; flipped <= course.slots.size(); ++flipped) {  // the last: none
+    if (flipped < course.slots.size() && course.slots[flipped].slice.empty()) continue;
+    std::vector<std::uint32_t> hashes(GetParam().size());
+    std::vector<std::string> messages(GetParam().size());
+    as_ranks(course, [&](comm::Transport& world, DeviceSynchronizer& synchronizer) {
+      const auto rank = static_cast<std::size_t>(world.rank());
+      runtime::Stream stream;
+      if (world.rank() == stray && flipped < course.slots.size()) synchronizer.flip_bit(flipped);
+      synchronizer.step({.learning_rate = 0}, 0, stream);
+      hashes[rank] = synchronizer.guard().replica_hash().value();
+      const auto error = core::complaint_of([&] {
+        if (flipped < course.slots.size()) synchronizer.guard().fail_for_replicas();
+      });
+      if (error) messages[rank] = error->what();
+    });
+    for (int rank = 0; rank < n_ranks; ++rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      EXPECT_EQ(hashes[at] != hashes[0], rank == stray && flipped < course.slots.size()) << flipped;
+      EXPECT_EQ(messages[at], messages[0]);
+    }
+    if (flipped == course.slots.size()) continue;
+    EXPECT_NE(messages[0].find(fmt::format("'t{}' differ between nodes", flipped)), std::string::npos) << messages[0];
+    EXPECT_NE(messages[0].find(fmt::format("rank {} on node {}", stray, GetParam()[stray])), std::string::npos)
+        << messages[0];
+  }
+}
+
 TEST_P(OnDevices, ASteadyStepAllocatesNothing) {
   if (GetParam().size() > 1) GTEST_SKIP() << "threads that are ranks share a recorder";
   Course course = course_of(OptimizerKind::sgd);
