@@ -92,7 +92,7 @@ class OnDevices : public testing::TestWithParam<Nodes> {
     comm::run_as_threads(GetParam(), [&](comm::Transport& world) {
       const auto devices = world.n_ranks() > 1 ? comm::make_staged(world) : nullptr;
       DeviceSynchronizer synchronizer{world, devices.get(), course.slots, course.options};
-      support::fill(course.slots, synchronizer.parameters(), [](auto i) { return support::small_integer(i, 0, 77); });
+      support::set_parameters(synchronizer, [](auto i) { return support::small_integer(i, 0, 77); });
       synchronizer.start({});
       work(world, synchronizer);
     });
@@ -127,7 +127,7 @@ TEST_P(OnDevices, EveryOptimizerGivesTheHostsBits) {
     as_ranks(course, [&](comm::Transport& world, DeviceSynchronizer& synchronizer) {
       runtime::Stream stream;
       for (int step = 0; step < course.n_steps; ++step) make_step(world, course, synchronizer, step, stream);
-      Arrays of_slots;  // read one by one, before all are here
+      Arrays of_slots;
       for (std::size_t slot = 0; slot < course.slots.size(); ++slot) {
         const auto values = synchronizer.read(slot);
         EXPECT_EQ(values.size(), world.rank() == 0 ? course.slots[slot].slice.count : 0) << "rank 0 has it";
