@@ -113,17 +113,16 @@ void DeviceSynchronizer::put(std::size_t i, const core::Slice& slice, std::span<
   staging_.send(std::as_bytes(from), runtime::as_writable_bytes(array(i).subspan(slice.offset, slice.count)));
 }
 
-std::span<float> DeviceSynchronizer::fetch_slot(std::size_t slot) {
-  const core::Slice& slice = sharding_.slots()[slot].slice;
+std::span<float> DeviceSynchronizer::fetch_parameters(const core::Slice& slice) {
   wait_for_steps();
-  slot_here_.resize(slice.count);
-  fetch(0, slice, slot_here_);
-  return slot_here_;
+  parameters_here_.resize(slice.count);
+  fetch(0, slice, parameters_here_);
+  return parameters_here_;
 }
 
 std::span<const float> DeviceSynchronizer::read(std::size_t slot) {
   if (world_.rank() != 0) return {};
-  return fetch_slot(slot);
+  return fetch_parameters(sharding_.slots()[slot].slice);
 }
 
 template <class F>
@@ -137,6 +136,11 @@ void DeviceSynchronizer::Visited::each(const F& f) {
 }
 
 void DeviceSynchronizer::visit(Access access, const std::function<void(const StoredPiece&)>& visitor) {
+  if (access == Access::own_parameters) {
+    for (const Piece& piece : sharding_.pieces_of(owner()))
+      visitor({piece, "parameter", fetch_parameters(piece.slice)});
+    return;
+  }
   visited_ = {};
   const core::Slice whole{0, sharding_.n_elements()};
   const std::span<const core::Slice> slices =
@@ -275,7 +279,7 @@ std::optional<optim::LossScale> DeviceSynchronizer::scale_to_save() {
 bool DeviceSynchronizer::flip_bit(std::size_t slot) {
   const core::Slice& slice = sharding_.slots()[slot].slice;
   if (slice.count == 0) return false;
-  const std::span<float> here = fetch_slot(slot);
+  const std::span<float> here = fetch_parameters(slice);
   parallel::flip_bit(here.front());
   put(0, slice, here);
   cast_weights(slice);

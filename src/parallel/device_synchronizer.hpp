@@ -59,7 +59,7 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
   [[nodiscard]] runtime::DeviceSpan<float> array(std::size_t i) const noexcept;
   void fetch(std::size_t i, const core::Slice& slice, std::span<float> to);
   void put(std::size_t i, const core::Slice& slice, std::span<const float> from);
-  [[nodiscard]] std::span<float> fetch_slot(std::size_t slot);
+  [[nodiscard]] std::span<float> fetch_parameters(const core::Slice& slice);
   [[nodiscard]] optim::cuda::Copy weights_in(const core::Slice& slice) const noexcept;
   void cast_weights(const core::Slice& slice);
   void publish_parameters();
@@ -94,7 +94,7 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
     void each(const F& f);
   };
   Visited visited_{};
-  std::vector<float> slot_here_{};  ///< of fetch_slot()
+  std::vector<float> parameters_here_{};                  ///< of fetch_parameters()
   runtime::Buffer hashes_by_piece_{}, hashes_by_slot_{};  ///< of the parameters, for the guard
   ReplicaGuard guard_;
   runtime::DeviceSpan<float> statistics_{}, kept_statistics_{};

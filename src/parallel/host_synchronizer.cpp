@@ -95,10 +95,11 @@ std::span<const float> HostSynchronizer::read(std::size_t slot) {
 }
 
 void HostSynchronizer::visit(Access access, const std::function<void(const StoredPiece&)>& visitor) {
-  if (access == Access::own && node_index_ != 0) return;
+  if (access != Access::kept && node_index_ != 0) return;
   for (Owned& owned : owned_) {
     for (const Piece& piece : pieces_in(sharding_.slots(), owned.slice)) {
       visitor({piece, "parameter", piece.slice.of(parameters())});
+      if (access == Access::own_parameters) continue;
       for (const optim::State& state : owned.optimizer.state())
         visitor({piece, state.name, piece.slice.seen_from(owned.slice.offset).of(state.values)});
     }

@@ -52,8 +52,9 @@ struct SynchronizerOptions {
 };
 
 /// What a rank visits: what it alone owns, so that all ranks together visit each element once, or all that it keeps.
-/// Saving and initializing need the former, loading the latter.
-enum class Access : std::uint8_t { own, kept };
+/// Saving and initializing need the former, loading the latter. With own_parameters the visitor only reads, and only
+/// during its call, so a device sends one piece at a time.
+enum class Access : std::uint8_t { own, own_parameters, kept };
 
 /// One of the last two steps that were enqueued.
 enum class StepBack : std::uint8_t { last, before_last };

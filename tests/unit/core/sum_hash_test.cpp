@@ -21,7 +21,8 @@ std::vector<float> different_values() {
                             std::bit_cast<float>(0x7fc0'0001U),
                             std::numeric_limits<float>::infinity(),
                             std::numeric_limits<float>::denorm_min()};
-  for (int i = 0; i < 60; ++i) values.push_back(static_cast<float>(i % 7 - 3.5) * std::exp2(static_cast<float>(i - 30)));
+  for (int i = 0; i < 60; ++i)
+    values.push_back(static_cast<float>(i % 7 - 3.5) * std::exp2(static_cast<float>(i - 30)));
   return values;
 }
 

@@ -141,10 +141,10 @@ TEST(HashPieces, ChangeWithOneBitOrASwap) {
     std::size_t from, to;  ///< elements that are swapped; equal: a bit of it is flipped
     std::size_t range;     ///< in which they are; summed_segments.size(): in none
   };
-  for (const Change& change : {Change{16, 16, 0}, Change{63, 63, 0}, Change{80, 80, 1}, Change{20'095, 20'095, 1},
-                               Change{80 + piece_elements, 80 + piece_elements, 1}, Change{20'112, 20'112, 3},
-                               Change{80, 81, 1}, Change{80, 80 + piece_elements, 1}, Change{17, 40, 0},
-                               Change{70, 70, 4}, Change{0, 15, 4}}) {
+  for (const Change& change :
+       {Change{16, 16, 0}, Change{63, 63, 0}, Change{80, 80, 1}, Change{20'095, 20'095, 1},
+        Change{80 + piece_elements, 80 + piece_elements, 1}, Change{20'112, 20'112, 3}, Change{80, 81, 1},
+        Change{80, 80 + piece_elements, 1}, Change{17, 40, 0}, Change{70, 70, 4}, Change{0, 15, 4}}) {
     std::vector<float> changed = values;
     if (change.from == change.to)
       changed[change.from] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(changed[change.from]) ^ 1U);

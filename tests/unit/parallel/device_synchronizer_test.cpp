@@ -206,6 +206,24 @@ TEST_P(OnDevices, ValuesOfOwnersReachAllRanks) {
   });
 }
 
+TEST_P(OnDevices, RanksTogetherReadEachParameterOnce) {
+  const Course course = course_of(OptimizerKind::adam);
+  Arrays read, expected;
+  std::mutex mutex;
+  as_ranks(course, [&](comm::Transport& world, DeviceSynchronizer& synchronizer) {
+    runtime::Stream stream;
+    for (int step = 0; step < 2; ++step) make_step(world, course, synchronizer, step, stream);
+    const std::scoped_lock lock{mutex};
+    synchronizer.visit(Access::own_parameters, [&](const StoredPiece& piece) {
+      EXPECT_EQ(piece.state, "parameter");
+      add_to(read, course.slots[piece.slot], piece);
+    });
+    if (world.rank() == 0) expected = arrays_of(synchronizer);
+  });
+  std::erase_if(expected, [](const auto& array) { return !array.first.starts_with("parameter/"); });
+  EXPECT_EQ(read, expected);
+}
+
 // Each rank saves what it owns, and loads everything.
 TEST_P(OnDevices, GoesOnFromWhatWasVisited) {
   const Course course = course_of(OptimizerKind::adamw);
