@@ -18,6 +18,8 @@ using runtime::Memory;
 
 Buffer floats_on_device(std::size_t n) { return Buffer{core::Bytes{n * sizeof(float)}, Memory::device}; }
 
+Buffer hashes_on_device(std::size_t n) { return Buffer{core::Bytes{n * sizeof(std::uint64_t)}, Memory::device}; }
+
 Buffer weights_on_device(std::size_t n, core::DType type) {
   return type == core::DType::float32 ? Buffer{} : Buffer{core::Bytes{n * core::size_of(type)}, Memory::device};
 }
@@ -58,6 +60,10 @@ DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup
   core::require(devices != nullptr || world.n_ranks() == 1, "several ranks have a device group for their sums");
   for (Progress& progress : progress_) progress.here = Buffer{core::Bytes{sizeof(StepState)}, Memory::pinned};
   if (world.n_ranks() == 1) return;
+  if (options.guard_interval > 0) {
+    hashes_by_piece_ = hashes_on_device(optimizer_.pieces().size());
+    hashes_by_slot_ = hashes_on_device(optimizer_.ranges().size());
+  }
   // Not as a window: it is unproven that window kernels give all ranks the same bits.
   if (devices->registers() && !comm::registration_obstacle(comm::Registration::local))
     registered_ = devices->register_memory(gradients_.on_device<std::byte>(), comm::Registration::local);
@@ -78,10 +84,6 @@ DeviceSpan<float> DeviceSynchronizer::array(std::size_t i) const noexcept {
   return i == 0 ? parameters_.on_device<float>() : optimizer_.state()[i - 1].values;
 }
 
-DeviceSpan<float> DeviceSynchronizer::parameters_in(const core::Slice& slice) const noexcept {
-  return DeviceSpan<float>::at(array(0).data() + slice.offset, slice.count);
-}
-
 optim::cuda::Copy DeviceSynchronizer::weights_in(const core::Slice& slice) const noexcept {
   if (weights_type_ == core::DType::bfloat16)
     return weights_.on_device<core::bfloat16>().subspan(slice.offset, slice.count);
@@ -90,11 +92,10 @@ optim::cuda::Copy DeviceSynchronizer::weights_in(const core::Slice& slice) const
   return {};
 }
 
-// The only place where the host writes to the device's parameters, so that the weights follow. Steps write both.
-void DeviceSynchronizer::send_parameters(const core::Slice& slice, std::span<const float> values) {
-  staging_.send(std::as_bytes(values), runtime::as_writable_bytes(parameters_in(slice)));
+// After the host has written parameters. Steps write both.
+void DeviceSynchronizer::cast_weights(const core::Slice& slice) {
   runtime::Stream stream;
-  optim::cuda::cast(stream, parameters_in(slice), weights_in(slice));
+  optim::cuda::cast(stream, array(0).subspan(slice.offset, slice.count), weights_in(slice));
   stream.wait();
 }
 
@@ -104,67 +105,59 @@ void DeviceSynchronizer::wait_for_steps() {
   stream_->wait();
 }
 
-void DeviceSynchronizer::fetch(std::size_t n_arrays) {
-  if (here_.size() < n_arrays) wait_for_steps();
-  while (here_.size() < n_arrays) {
-    const DeviceSpan<float> there = array(here_.size());
-    here_.emplace_back(there.size());
-    staging_.fetch(runtime::as_bytes(there), std::as_writable_bytes(std::span{here_.back()}));
-  }
+void DeviceSynchronizer::fetch(std::size_t i, const core::Slice& slice, std::span<float> to) {
+  staging_.fetch(runtime::as_bytes(array(i).subspan(slice.offset, slice.count)), std::as_writable_bytes(to));
 }
 
-std::span<float> DeviceSynchronizer::parameters() {
-  fetch(1);
-  return here_[0];
+void DeviceSynchronizer::put(std::size_t i, const core::Slice& slice, std::span<const float> from) {
+  staging_.send(std::as_bytes(from), runtime::as_writable_bytes(array(i).subspan(slice.offset, slice.count)));
 }
 
-// One slot at a time, so that a reader of all slots needs little of the host's memory.
-std::span<float> DeviceSynchronizer::fetch_slot(std::size_t slot) {
-  const core::Slice& slice = sharding_.slots()[slot].slice;
-  if (stream_ == nullptr || !here_.empty()) return slice.of(parameters());
+std::span<float> DeviceSynchronizer::fetch_parameters(const core::Slice& slice) {
   wait_for_steps();
-  slot_here_.resize(slice.count);
-  staging_.fetch(runtime::as_bytes(parameters_in(slice)), std::as_writable_bytes(std::span{slot_here_}));
-  return slot_here_;
+  parameters_here_.resize(slice.count);
+  fetch(0, slice, parameters_here_);
+  return parameters_here_;
 }
 
 std::span<const float> DeviceSynchronizer::read(std::size_t slot) {
   if (world_.rank() != 0) return {};
-  return fetch_slot(slot);
+  return fetch_parameters(sharding_.slots()[slot].slice);
 }
 
-void DeviceSynchronizer::fetch_own(std::size_t n_arrays) {
-  wait_for_steps();
-  const std::span<const core::Slice> slices = sharding_.slices_of(owner());
-  std::size_t n_own = 0;
-  for (const core::Slice& slice : slices) n_own += slice.count;
-  while (own_here_.size() < n_arrays) {
-    const std::size_t i = own_here_.size();
-    std::span<float> rest{own_here_.emplace_back(n_own)};
-    for (const core::Slice& slice : slices) {
-      staging_.fetch(runtime::as_bytes(array(i).subspan(slice.offset, slice.count)),
-                     std::as_writable_bytes(rest.first(slice.count)));
-      rest = rest.subspan(slice.count);
-    }
+template <class F>
+void DeviceSynchronizer::Visited::each(const F& f) {
+  std::size_t begin = 0;
+  for (const core::Slice& slice : slices) {
+    for (std::size_t i = 0; i < arrays.size(); ++i)
+      f(i, slice, core::Slice{begin, slice.count}.of(std::span{arrays[i]}));
+    begin += slice.count;
   }
 }
 
 void DeviceSynchronizer::visit(Access access, const std::function<void(const StoredPiece&)>& visitor) {
-  const std::size_t n_arrays = 1 + optimizer_.state().size();
+  if (access == Access::own_parameters) {
+    for (const Piece& piece : sharding_.pieces_of(owner()))
+      visitor({piece, "parameter", fetch_parameters(piece.slice)});
+    return;
+  }
+  visited_ = {};
   const core::Slice whole{0, sharding_.n_elements()};
-  const bool is_own = access == Access::own;
-  own_here_.clear();
-  if (is_own)
-    fetch_own(n_arrays);
-  else
-    fetch(n_arrays);
+  const std::span<const core::Slice> slices =
+      access == Access::own ? sharding_.slices_of(owner()) : std::span{&whole, 1};
+  std::size_t n_elements = 0;
+  for (const core::Slice& slice : slices) n_elements += slice.count;
+  Visited all{.slices = {slices.begin(), slices.end()}};
+  for (std::size_t i = 0; i <= optimizer_.state().size(); ++i) all.arrays.emplace_back(n_elements);
+  wait_for_steps();
+  all.each([this](std::size_t i, const core::Slice& slice, std::span<float> here) { fetch(i, slice, here); });
+  visited_ = std::move(all);
   std::size_t begin = 0;  // of a slice in the arrays
-  for (const core::Slice& slice : is_own ? sharding_.slices_of(owner()) : std::span{&whole, 1}) {
+  for (const core::Slice& slice : visited_.slices) {
     for (const Piece& piece : pieces_in(sharding_.slots(), slice)) {
       const core::Slice here{begin + piece.slice.offset - slice.offset, piece.slice.count};
-      for (std::size_t i = 0; i < n_arrays; ++i)
-        visitor({piece, i == 0 ? "parameter" : optimizer_.state()[i - 1].name,
-                 here.of(std::span{is_own ? own_here_[i] : here_[i]})});
+      for (std::size_t i = 0; i < visited_.arrays.size(); ++i)
+        visitor({piece, i == 0 ? "parameter" : optimizer_.state()[i - 1].name, here.of(std::span{visited_.arrays[i]})});
     }
     begin += slice.count;
   }
@@ -175,46 +168,31 @@ void DeviceSynchronizer::keep_statistics(DeviceSpan<float> statistics, DeviceSpa
   kept_statistics_ = kept;
 }
 
-/// Takes over what was visited as this rank's own.
-void DeviceSynchronizer::take_own() {
-  if (own_here_.empty()) return;
-  auto from = own_here_[0].begin();
-  for (const core::Slice& slice : sharding_.slices_of(owner())) {
-    const auto end = from + static_cast<std::ptrdiff_t>(slice.count);
-    std::copy(from, end, slice.of(std::span{here_[0]}).begin());
-    from = end;
-  }
-  own_here_.clear();
-}
-
-// All ranks but the owner add zeros to the bits, not to the values, so every value arrives unchanged.
+// One bucket at a time, which limits the host's memory. All ranks but the owner add zeros to the bits, not to the
+// values, so every value arrives unchanged.
 void DeviceSynchronizer::publish_parameters() {
-  if (world_.n_ranks() == 1 || here_[0].empty()) return;
-  std::size_t end = 0;  // of the slice before
-  const auto zero_until = [&](std::size_t begin) {
-    std::ranges::fill(std::span{here_[0]}.subspan(end, begin - end), 0.0F);
-  };
-  for (const core::Slice& slice : sharding_.slices_of(owner())) {
-    zero_until(slice.offset);
-    end = slice.end();
+  if (world_.n_ranks() == 1) return;
+  for (std::size_t b = 0; b < sharding_.buckets().size(); ++b) {
+    const core::Slice& bucket = sharding_.buckets()[b];
+    const core::Slice& own = sharding_.slices_of(owner())[b];
+    std::vector<float> values(bucket.count);
+    fetch(0, own, own.seen_from(bucket.offset).of(std::span{values}));
+    const auto bytes = std::as_writable_bytes(std::span{values});
+    const auto plan = comm::make_plan(world_, {.dtype = core::DType::uint32, .n_elements = values.size()});
+    plan->bind(bytes, bytes);
+    plan->run();
+    put(0, bucket, values);
   }
-  zero_until(here_[0].size());
-  const auto values = std::as_writable_bytes(std::span{here_[0]});
-  const auto plan = comm::make_plan(world_, {.dtype = core::DType::uint32, .n_elements = here_[0].size()});
-  plan->bind(values, values);
-  plan->run();
 }
 
 void DeviceSynchronizer::start(const StartAt& at) {
   n_steps_ = at.n_steps;
   scale_ = at.scale;
-  fetch(1);
-  take_own();
-  publish_parameters();
   wait_for_steps();
-  send_parameters({0, here_[0].size()}, here_[0]);
-  for (std::size_t i = 1; i < here_.size(); ++i)
-    staging_.send(std::as_bytes(std::span{here_[i]}), runtime::as_writable_bytes(array(i)));
+  visited_.each([this](std::size_t i, const core::Slice& slice, std::span<float> here) { put(i, slice, here); });
+  visited_ = {};
+  publish_parameters();
+  cast_weights({0, sharding_.n_elements()});
   runtime::Stream stream;
   optimizer_.restart(stream, n_steps_, scale_);
   n_ready_ = 0;
@@ -276,8 +254,7 @@ void DeviceSynchronizer::end_step(runtime::Stream& stream) {
   Progress& of_step = progress_[++n_steps_ % progress_.size()];
   stream.copy(of_step.here.bytes(), runtime::as_bytes(optimizer_.progress()));
   of_step.copied = stream.mark();
-  here_.clear();
-  own_here_.clear();
+  visited_ = {};
   if (guard_.count_step(n_steps_)) record_replica();
 }
 
@@ -302,17 +279,26 @@ std::optional<optim::LossScale> DeviceSynchronizer::scale_to_save() {
 bool DeviceSynchronizer::flip_bit(std::size_t slot) {
   const core::Slice& slice = sharding_.slots()[slot].slice;
   if (slice.count == 0) return false;
-  const std::span<float> here = fetch_slot(slot);
+  const std::span<float> here = fetch_parameters(slice);
   parallel::flip_bit(here.front());
-  send_parameters(slice, here);
-  here_.clear();
-  own_here_.clear();
+  put(0, slice, here);
+  cast_weights(slice);
+  visited_ = {};
   return true;
 }
 
-// Pieces of the guard are whole slots.
+// On the device, so that one number for each slot travels. Pieces of the guard are whole slots.
 void DeviceSynchronizer::record_replica() {
-  guard_.set_replica_hash(guard_.record([this](const Piece& piece) { return fetch_slot(piece.slot); }));
+  wait_for_steps();
+  const auto by_piece = hashes_by_piece_.on_device<std::uint64_t>();
+  const auto by_slot = hashes_by_slot_.on_device<std::uint64_t>();
+  runtime::Stream stream;
+  optim::cuda::hash_pieces(stream, parameters_.on_device<float>(), optimizer_.pieces(), by_piece);
+  optim::cuda::add_up(stream, DeviceSpan<const std::uint64_t>{by_piece}, optimizer_.ranges(), by_slot);
+  stream.wait();
+  std::vector<std::uint64_t> hashes(by_slot.size());
+  staging_.fetch(runtime::as_bytes(by_slot), std::as_writable_bytes(std::span{hashes}));
+  guard_.set_replica_hash(guard_.record([&](const Piece& piece) { return hashes[piece.slot]; }));
 }
 
 }  // namespace lockstep::parallel

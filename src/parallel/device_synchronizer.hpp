@@ -1,6 +1,6 @@
 // The synchronizer of devices: each rank has all parameters, gradients and states in its device's memory.
-// Invariant: step() only enqueues, if the group does; all replicas make the same update from the same sums. A copy in
-// the host's memory is made on request.
+// Invariant: step() only enqueues, if the group does; all replicas make the same update from the same sums. The host
+// has copies only of what is read or visited, until the next step.
 // Used by make_synchronizer() and tests; others use synchronizer.hpp.
 #pragma once
 
@@ -21,9 +21,6 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
   DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup* devices, const std::vector<Slot>& slots,
                      const SynchronizerOptions& options);
 
-  /// A copy of all parameters in the host's memory. start() sends what was written there before: from each rank, the
-  /// slices that it owns.
-  [[nodiscard]] std::span<float> parameters();
   [[nodiscard]] Arenas arenas() const noexcept override {
     return {parameters_.on_device<float>(), gradients_.on_device<float>(), weights_.on_device<std::byte>()};
   }
@@ -58,14 +55,13 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
  private:
   [[nodiscard]] std::size_t owner() const noexcept { return static_cast<std::size_t>(world_.rank()); }
   void wait_for_steps();
-  void fetch(std::size_t n_arrays);
+  /// The parameters, or state number i - 1.
   [[nodiscard]] runtime::DeviceSpan<float> array(std::size_t i) const noexcept;
-  [[nodiscard]] runtime::DeviceSpan<float> parameters_in(const core::Slice& slice) const noexcept;
-  [[nodiscard]] std::span<float> fetch_slot(std::size_t slot);
-  void fetch_own(std::size_t n_arrays);
-  void take_own();
+  void fetch(std::size_t i, const core::Slice& slice, std::span<float> to);
+  void put(std::size_t i, const core::Slice& slice, std::span<const float> from);
+  [[nodiscard]] std::span<float> fetch_parameters(const core::Slice& slice);
   [[nodiscard]] optim::cuda::Copy weights_in(const core::Slice& slice) const noexcept;
-  void send_parameters(const core::Slice& slice, std::span<const float> values);
+  void cast_weights(const core::Slice& slice);
   void publish_parameters();
   void sum_rest(runtime::Stream& stream);
   void record_replica();
@@ -88,11 +84,18 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
   std::unique_ptr<comm::Registered> registered_{};          ///< the gradients
   std::vector<std::unique_ptr<comm::DevicePlan>> plans_{};  ///< of buckets; none for one rank
   runtime::Staging staging_{};
-  /// Parameters, then states, as far as they were requested since the last step. After start() a copy of the
-  /// device's values; before it, the values to send there.
-  std::vector<std::vector<float>> here_{};
-  std::vector<std::vector<float>> own_here_{};  ///< the same of this rank's slices, one after another
-  std::vector<float> slot_here_{};              ///< of fetch_slot()
+  /// What the last visit() gave out, for start() to send: slices one after another, of each array.
+  struct Visited {
+    std::vector<core::Slice> slices{};
+    std::vector<std::vector<float>> arrays{};
+
+    /// Calls f(number of the array, slice, its values here).
+    template <class F>
+    void each(const F& f);
+  };
+  Visited visited_{};
+  std::vector<float> parameters_here_{};                  ///< of fetch_parameters()
+  runtime::Buffer hashes_by_piece_{}, hashes_by_slot_{};  ///< of the parameters, for the guard
   ReplicaGuard guard_;
   runtime::DeviceSpan<float> statistics_{}, kept_statistics_{};
   runtime::Stream* stream_ = nullptr;        ///< of the last step

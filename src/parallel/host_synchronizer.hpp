@@ -80,7 +80,7 @@ class HostSynchronizer final : public Synchronizer, public DirectSteps {
   [[nodiscard]] BucketSumsSetting sums_setting(bool is_tree) const;
   [[nodiscard]] std::vector<Piece> all_blocks() const;
   [[nodiscard]] std::span<float> gradients_of(int local_rank) const noexcept;
-  [[nodiscard]] ReadPiece reader() const;
+  [[nodiscard]] HashPiece hash() const;
   void copy_between_nodes();
   [[nodiscard]] double gradient_norm(float scale);
   void update(double lr, float scale);

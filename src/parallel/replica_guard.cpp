@@ -15,8 +15,6 @@ namespace {
 
 constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
 
-std::uint32_t hash_of(std::span<const float> values) noexcept { return core::crc32c(std::as_bytes(values)); }
-
 std::string name_place(const comm::Transport& world, int rank) {
   return fmt::format("rank {} on node {}", rank, world.nodes()[static_cast<std::size_t>(rank)]);
 }
@@ -30,10 +28,10 @@ std::string name_place(const comm::Transport& world, int rank) {
 }
 
 /// Returns the most frequent of `values`; the first of equally frequent ones.
-std::uint32_t most_frequent(std::span<const std::uint32_t> values) {
-  const auto frequency = [&](std::uint32_t value) { return std::count(values.begin(), values.end(), value); };
+std::uint64_t most_frequent(std::span<const std::uint64_t> values) {
+  const auto frequency = [&](std::uint64_t value) { return std::count(values.begin(), values.end(), value); };
   return *std::max_element(values.begin(), values.end(),
-                           [&](std::uint32_t a, std::uint32_t b) { return frequency(a) < frequency(b); });
+                           [&](std::uint64_t a, std::uint64_t b) { return frequency(a) < frequency(b); });
 }
 
 }  // namespace
@@ -55,8 +53,8 @@ bool ReplicaGuard::count_step(std::uint64_t n_steps) noexcept {
   return interval_ > 0 && !changed_ && n_steps_ % interval_ == 0;
 }
 
-std::uint32_t ReplicaGuard::record(const ReadPiece& read) {
-  for (std::size_t i = 0; i < pieces_.size(); ++i) hashes_[i] = hash_of(read(pieces_[i]));
+std::uint32_t ReplicaGuard::record(const HashPiece& hash) {
+  for (std::size_t i = 0; i < pieces_.size(); ++i) hashes_[i] = hash(pieces_[i]);
   is_recorded_ = true;
   record_before_at_ = std::exchange(record_at_, n_steps_);
   return core::crc32c(std::as_bytes(std::span{hashes_}));
@@ -71,10 +69,10 @@ std::uint64_t ReplicaGuard::n_sound_steps() const noexcept {
   return record_at_ > started_at_ ? record_at_ - 1 : started_at_;
 }
 
-void ReplicaGuard::verify(const ReadPiece& read) {
+void ReplicaGuard::verify(const HashPiece& hash) {
   if (!std::exchange(is_recorded_, false)) return;
   for (std::size_t i = 0; i < pieces_.size() && !changed_; ++i) {
-    found_ = hash_of(read(pieces_[i]));
+    found_ = hash(pieces_[i]);
     if (found_ != hashes_[i]) changed_ = i;
   }
 }
@@ -106,17 +104,17 @@ std::uint64_t ReplicaGuard::find_stray() const {
     plan->bind(std::as_bytes(std::span{mine}), std::as_writable_bytes(std::span{all}));
     plan->run();
   };
-  std::vector<std::uint32_t> all(hashes_.size() * n_nodes);
+  std::vector<std::uint64_t> all(hashes_.size() * n_nodes);
   std::vector<std::int32_t> rank{world_.rank()};
   std::vector<std::int32_t> ranks(n_nodes);
-  gather(core::DType::uint32, hashes_, all);
+  gather(core::DType::uint64, hashes_, all);
   gather(core::DType::int32, rank, ranks);
-  std::vector<std::uint32_t> of_nodes(n_nodes);
+  std::vector<std::uint64_t> of_nodes(n_nodes);
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     for (std::size_t node = 0; node < n_nodes; ++node) of_nodes[node] = all[node * hashes_.size() + i];
-    const std::uint32_t usual = most_frequent(of_nodes);
+    const std::uint64_t usual = most_frequent(of_nodes);
     const auto stray =
-        std::find_if(of_nodes.begin(), of_nodes.end(), [&](std::uint32_t hash) { return hash != usual; });
+        std::find_if(of_nodes.begin(), of_nodes.end(), [&](std::uint64_t hash) { return hash != usual; });
     if (stray == of_nodes.end()) continue;
     const auto owner = static_cast<std::uint32_t>(ranks[static_cast<std::size_t>(stray - of_nodes.begin())]);
     return std::uint64_t{pieces_[i].slot} << 32 | owner;

@@ -15,8 +15,8 @@
 
 namespace lockstep::parallel {
 
-/// Returns the parameters of a piece, valid until the next call: so a device sends one tensor at a time.
-using ReadPiece = std::function<std::span<const float>(const Piece&)>;
+/// Returns a hash of the parameters of a piece, computed where they are. Equal pieces on other nodes have equal ones.
+using HashPiece = std::function<std::uint64_t(const Piece&)>;
 
 class ReplicaGuard {
  public:
@@ -42,12 +42,12 @@ class ReplicaGuard {
   /// whether they must be recorded now.
   [[nodiscard]] bool restart(std::uint64_t n_steps) noexcept;
   /// Before a step writes parameters: compares them with the record, unless that was done before.
-  void verify(const ReadPiece& read);
+  void verify(const HashPiece& hash);
   /// After each step that wrote parameters. Returns whether they must be recorded now.
   [[nodiscard]] bool count_step(std::uint64_t n_steps) noexcept;
   /// Records the hashes of the parameters just written, and returns a hash of them: equal for the owners of the same
   /// pieces on all nodes.
-  std::uint32_t record(const ReadPiece& read);
+  std::uint32_t record(const HashPiece& hash);
   void set_replica_hash(std::uint32_t hash) noexcept { replica_hash_ = hash; }
 
  private:
@@ -55,13 +55,13 @@ class ReplicaGuard {
 
   std::vector<Piece> pieces_;
   std::vector<std::string> names_;  ///< of all slots
-  std::vector<std::uint32_t> hashes_;
+  std::vector<std::uint64_t> hashes_;
   comm::Transport& world_;
   comm::Transport& between_;
   std::uint64_t interval_;
   bool is_recorded_ = false;              ///< and not yet verified
   std::optional<std::size_t> changed_{};  ///< the index of the piece
-  std::uint32_t found_ = 0;               ///< the hash that it had
+  std::uint64_t found_ = 0;               ///< the hash that it had
   std::uint64_t n_steps_ = 0;
   std::uint64_t started_at_ = 0;        ///< steps made at restart()
   std::uint64_t record_at_ = 0;         ///< steps made at the last record

@@ -52,8 +52,9 @@ struct SynchronizerOptions {
 };
 
 /// What a rank visits: what it alone owns, so that all ranks together visit each element once, or all that it keeps.
-/// Saving and initializing need the former, loading the latter.
-enum class Access : std::uint8_t { own, kept };
+/// Saving and initializing need the former, loading the latter. With own_parameters the visitor only reads, and only
+/// during its call, so a device sends one piece at a time.
+enum class Access : std::uint8_t { own, own_parameters, kept };
 
 /// One of the last two steps that were enqueued.
 enum class StepBack : std::uint8_t { last, before_last };
@@ -123,7 +124,7 @@ class Synchronizer {
   [[nodiscard]] virtual EnqueuedSteps* enqueued() noexcept { return nullptr; }
 
   /// Collective: gives the parameters that ranks own to all that keep them. Call it before the first step and after
-  /// every load. The values that visit() wrote belong to `at`.
+  /// every load. The values that the last visit() gave out belong to `at`.
   virtual void start(const StartAt& at) = 0;
 
   /// Local, optional, for ascending slots: this rank's gradients of `slot` and all earlier slots are complete when
@@ -154,9 +155,9 @@ class Synchronizer {
   /// Collective, between step() calls: the parameters of one slot in rank 0's host memory, valid until the next call.
   /// Returns nothing on other ranks. If it throws on a rank, as without memory, the others do not wait for that rank.
   [[nodiscard]] virtual std::span<const float> read(std::size_t slot) = 0;
-  /// Local: calls `visitor` for parameters and states of optimizers, with values that are valid until the next call or
-  /// step(). The visitor may read them between step() calls, and write them before start(). With Access::own it may
-  /// write only parameters.
+  /// Local: calls `visitor` for parameters and states of optimizers, with values that are valid until the next call,
+  /// start() or step(). They may be read between step() calls, and written before start(): with Access::own only the
+  /// parameters.
   virtual void visit(Access access, const std::function<void(const StoredPiece&)>& visitor) = 0;
   /// Local: returns the state of the loss scale from which a run with these parameters resumes, if its loss is or was
   /// scaled. Waits for the last step.

@@ -15,9 +15,9 @@ expect_nothing_left() {
 run "${verify[@]}" --epochs 6
 expect_rc 0
 expect_err '^info: interrupted on 2 ranks: stopped by SIGTERM after step '
-expect_out '^uninterrupted +2 +- +[0-9a-f]{32}  [0-9a-f]{32}'
-expect_out '^resumed +2 +[0-9]+ +[0-9a-f]{32}  [0-9a-f]{32}  yes$'
-expect_out '^resumed +1 +[0-9]+ +[0-9a-f]{32}  [0-9a-f]{32}  yes$'
+expect_out '^uninterrupted +2 +- +[0-9a-f]{16}  [0-9a-f]{32}'
+expect_out '^resumed +2 +[0-9]+ +[0-9a-f]{16}  [0-9a-f]{32}  yes$'
+expect_out '^resumed +1 +[0-9]+ +[0-9a-f]{16}  [0-9a-f]{32}  yes$'
 expect_out '^resumed and uninterrupted runs are bit-identical: .* all 24 tensors'
 expect_nothing_left
 

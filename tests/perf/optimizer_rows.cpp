@@ -60,6 +60,9 @@ class OptimizerRows {
         });
     add("add_up", n_pieces_ * sizeof(double) + sizeof(PieceRange) + sizeof(double),
         [of = partials_[0], ranges = ranges_, to = totals_[0]](Stream& stream) { add_up(stream, of, ranges, to); });
+    add("hash_pieces", of_float * n_ + of_pieces() + n_pieces_ * sizeof(std::uint64_t),
+        [of = parameters_, pieces = pieces_, to = span(arrays_.make<std::uint64_t>(n_pieces_), n_pieces_)](
+            Stream& stream) { hash_pieces(stream, of, pieces, to); });
     add("cast", (of_float + of_copy) * n_,
         [from = parameters_, to = copy_](Stream& stream) { cast(stream, DeviceSpan<const float>{from}, to); });
     const std::size_t of_states = 2 * sizeof(StepState) + sizeof(core::StepNumbers);

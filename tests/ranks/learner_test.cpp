@@ -1,6 +1,7 @@
 // However a batch is divided among ranks and parts, its gradient is that of the whole.
 #include "training/train/learner.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +13,9 @@
 #include <vector>
 
 #include "comm/transport.hpp"
+#include "core/sum_hash.hpp"
 #include "nn/device.hpp"
+#include "nn/graph/initialize.hpp"
 #include "nn/graph/models.hpp"
 #include "support/ranks.hpp"
 #include "training/train/model.hpp"
@@ -132,6 +135,26 @@ RANKS_TEST(Learner, InitialValuesAreThoseOfOneRank) {
     }
   }
   EXPECT_EQ(digests.size(), 4u);
+}
+
+// In PyTorch's order of elements, whatever the layout and the owners.
+RANKS_TEST(Learner, TheDigestIsTheHashOfAllTensors) {
+  const auto transport = comm::make_transport(support::world(), {.oversubscribed = true});
+  for (const char* const model : {"mnist_cnn", "movielens"}) {
+    const Recipe recipe = recipe_of(model);
+    metrics::PhaseTimers timers;
+    Learner learner{support::world(), *transport, nullptr, *device, recipe, network_of(recipe), n_samples, timers};
+    learner.initialize("");
+    std::vector<float> all;
+    for (const nn::Parameter& parameter : learner.network().parameters()) {
+      std::vector<float> values(nn::n_elements(parameter.shape));
+      nn::initialize(parameter, recipe.seed, values);
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    const std::string expected = fmt::format("{:016x}", core::sum_hash(0, all));
+    EXPECT_EQ(learner.digest(), support::world().rank() == 0 ? expected : "") << model;
+    support::world().barrier();  // no rank frees what others still read
+  }
 }
 
 // Sums of hundreds of terms that partly cancel, in another order. A step of movielens touches few rows, which are

@@ -278,7 +278,7 @@ bool Verification::report(const Version& whole, const std::vector<Version>& resu
   const core::Table table{{{.header = "training", .unit = "", .width = 13, .align = core::Align::left},
                            {.header = "ranks", .unit = "", .width = 5},
                            {.header = "after step", .unit = "", .width = 10},
-                           {.header = "weights", .unit = "", .width = 32, .align = core::Align::left},
+                           {.header = "weights", .unit = "", .width = 16, .align = core::Align::left},
                            {.header = "losses", .unit = "", .width = 32, .align = core::Align::left},
                            {.header = "equal", .unit = "", .align = core::Align::left}}};
   const auto row = [&](const Version& version, const std::string& verdict) {

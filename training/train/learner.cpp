@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "core/flags.hpp"
-#include "io/digest.hpp"
+#include "core/sum_hash.hpp"
 #include "nn/graph/initialize.hpp"
+#include "runtime/together.hpp"
 #include "training/recipe/specs.hpp"
 #include "training/train/model.hpp"
 #include "training/train/shared_reads.hpp"
@@ -258,19 +260,32 @@ void Learner::save(const std::string& path, const checkpoint::WeightsInfo& info,
       [&](const checkpoint::FillTensor& fill) { checkpoint::save_weights(path, info, tensors_, fill, flag, links); });
 }
 
+// Each rank hashes what it owns, by the place of each element among those of all tensors, in PyTorch's order.
 std::string Learner::digest() const {
-  std::string hex;
-  read_all([&](const checkpoint::FillTensor& fill) {
-    io::Digest digest;
+  std::vector<std::uint64_t> firsts{0};  // element of each tensor
+  for (const checkpoint::TensorSpec& tensor : tensors_) firsts.push_back(firsts.back() + nn::n_elements(tensor.shape));
+  std::uint64_t mine = 0;
+  runtime::together(world_, [&] {
     std::vector<float> values;
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      values.resize(nn::n_elements(tensors_[i].shape));
-      fill(i, values);
-      digest.update(std::as_bytes(std::span{values}));
-    }
-    hex = digest.hex();
+    synchronizer_->visit(parallel::Access::own_parameters, [&](const parallel::StoredPiece& piece) {
+      if (rows_of(piece).empty()) return;  // padding
+      const checkpoint::Box box = box_of(piece);
+      const int parameter = executor_->slots()[piece.slot].parameter;
+      values.resize(box.n_elements());
+      executor_->unpack(parameter, box.rows, piece.values, values);
+      const std::size_t n = box.rows.count * box.n_inner;  // consecutive
+      for (std::size_t outer = 0; outer < box.n_outer; ++outer)
+        mine += core::sum_hash(
+            firsts[static_cast<std::size_t>(parameter)] + (outer * box.n_rows + box.rows.offset) * box.n_inner,
+            std::span{values}.subspan(outer * n, n));
+    });
   });
-  return hex;
+  const std::size_t n_parameters = network_.parameters().size();
+  for (std::size_t i = 0; world_.rank() == 0 && i < network_.statistics().size(); ++i)
+    mine += core::sum_hash(firsts[n_parameters + i], executor_->statistic(static_cast<int>(i)));
+  const std::vector<std::uint64_t> all = runtime::gather_values(world_, std::span<const std::uint64_t>{&mine, 1});
+  if (all.empty()) return {};
+  return fmt::format("{:016x}", std::accumulate(all.begin(), all.end(), std::uint64_t{0}));
 }
 
 }  // namespace lockstep::training

@@ -99,7 +99,9 @@ class Learner final : private nn::Hooks {
   void load_checkpoint(const checkpoint::Checkpoint& from, const RunState& at);
   /// Collective: the minimum of ReplicaGuard::n_sound_steps() over all ranks.
   [[nodiscard]] std::uint64_t least_sound_steps() const;
-  /// Collective: on rank 0 a digest of parameters and running statistics; elsewhere nothing. Throws as save() does.
+  /// Collective: on rank 0 the hash of all parameters and running statistics, one tensor after another, that
+  /// core/sum_hash.hpp defines; elsewhere nothing. Each rank hashes the parameters that it owns. Throws the same on all
+  /// ranks.
   [[nodiscard]] std::string digest() const;
 
   /// The first place on this rank where something was not finite.

@@ -32,8 +32,8 @@ void Learner::require_finite(std::size_t slot, std::span<const float> values) co
 
 void Learner::require_finite() {
   runtime::together(world_, [&] {
-    for (const parallel::StoredPiece& piece : pieces(parallel::Access::own))
-      if (piece.state == "parameter") require_finite(piece.slot, piece.values);
+    synchronizer_->visit(parallel::Access::own_parameters,
+                         [&](const parallel::StoredPiece& piece) { require_finite(piece.slot, piece.values); });
   });
 }
 

@@ -1,6 +1,6 @@
 // Tensors that all ranks read together, one after another, for one of them to use.
 // Invariant: each rank makes all reads in the same order, whatever fails on it, so that no rank waits for another.
-// Used by the learner for digests and files of weights.
+// Used by the learner for files of weights.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "core/sum_hash.hpp"
 #include "optim/cuda/arena.hpp"
 #include "optim/cuda/units.hpp"
 
@@ -50,28 +51,66 @@ struct SquaredNorms {
   }
 };
 
+struct HashPieces {
+  static constexpr int max_threads = 256;
+  const Piece* pieces;
+  std::uint32_t n_pieces;
+  const float* values;
+  std::uint64_t* partials;
+
+  template <class Team>
+  LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
+    for (std::uint32_t i = team.block(); i < n_pieces; i += team.n_blocks()) {
+      const Piece piece = pieces[i];
+      auto hashes = team.per_thread(std::uint64_t{0});
+      team.each([&](int thread) {
+        each_unit(team, thread, piece, [&](std::size_t at) {
+          const auto x = kernel::load_once<float, unit>(values, at);
+          std::uint64_t element = at * unit;
+          for (int j = 0; j < unit; ++j) hashes[thread] += core::sum_hash(element++, x[j]);
+        });
+      });
+      const std::uint64_t total = team.sum(hashes);
+      team.each([&](int thread) {
+        if (thread == 0) partials[i] = total;
+      });
+    }
+  }
+};
+
 /// One block per range.
+template <class T>
 struct AddUp {
   static constexpr int max_threads = 256;
-  const double* partials;
+  const T* partials;
   const PieceRange* ranges;
-  double* totals;
+  T* totals;
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
     const PieceRange range = ranges[team.block()];
-    auto sums = team.per_thread(0.0);
+    auto sums = team.per_thread(T{0});
     team.each([&](int thread) {
       for (auto i = static_cast<std::uint32_t>(thread); i < range.n_pieces;
            i += static_cast<std::uint32_t>(team.n_threads()))
         sums[thread] += partials[range.first_piece + i];
     });
-    const double total = team.sum(sums);
+    const T total = team.sum(sums);
     team.each([&](int thread) {
       if (thread == 0) totals[team.block()] = total;
     });
   }
 };
+
+template <class T>
+void add_up_as(Stream& stream, DeviceSpan<const T> partials, DeviceSpan<const PieceRange> ranges,
+               DeviceSpan<T> totals) {
+  core::require(totals.size() == ranges.size(), "there is a number for every range");
+  if (ranges.size() == 0) return;
+  kernel::enqueue(stream, "add_up", {.n_blocks = static_cast<unsigned>(ranges.size())},
+                  {region_of(partials), region_of(ranges)}, {region_of(totals)},
+                  AddUp<T>{partials.data(), ranges.data(), totals.data()});
+}
 
 }  // namespace
 
@@ -124,11 +163,20 @@ void squared_norms(Stream& stream, const Gradient& values, DeviceSpan<const Piec
 
 void add_up(Stream& stream, DeviceSpan<const double> partials, DeviceSpan<const PieceRange> ranges,
             DeviceSpan<double> totals) {
-  core::require(totals.size() == ranges.size(), "there is a number for every range");
-  if (ranges.size() == 0) return;
-  kernel::enqueue(stream, "add_up", {.n_blocks = static_cast<unsigned>(ranges.size())},
-                  {region_of(partials), region_of(ranges)}, {region_of(totals)},
-                  AddUp{partials.data(), ranges.data(), totals.data()});
+  add_up_as(stream, partials, ranges, totals);
+}
+
+void hash_pieces(Stream& stream, DeviceSpan<const float> values, DeviceSpan<const Piece> pieces,
+                 DeviceSpan<std::uint64_t> partials) {
+  core::require(partials.size() == pieces.size(), "there is a number for every piece");
+  kernel::enqueue(stream, "hash_pieces", grid_of_pieces(pieces.size()), {region_of(pieces), region_of(values)},
+                  {region_of(partials)},
+                  HashPieces{pieces.data(), static_cast<std::uint32_t>(pieces.size()), values.data(), partials.data()});
+}
+
+void add_up(Stream& stream, DeviceSpan<const std::uint64_t> partials, DeviceSpan<const PieceRange> ranges,
+            DeviceSpan<std::uint64_t> totals) {
+  add_up_as(stream, partials, ranges, totals);
 }
 
 }  // namespace lockstep::optim::cuda

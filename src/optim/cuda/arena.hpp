@@ -1,4 +1,4 @@
-// An arena in a device's memory: types of its arrays, how kernels cut it, sums of squares, and a cast.
+// An arena in a device's memory: types of its arrays, how kernels cut it, sums of squares, hashes, and a cast.
 // Invariant: arrays begin at multiples of 16 bytes, and pieces are within all of them. The cut depends only on the
 // ranges, and determines the order of additions. So a sum has the same bits on any GPU.
 // Used by the kernels of this folder and by code that enqueues a step.
@@ -65,6 +65,15 @@ void squared_norms(Stream& stream, const Gradient& values, DeviceSpan<const Piec
 /// Adds up the numbers of all pieces: one sum per range.
 void add_up(Stream& stream, DeviceSpan<const double> partials, DeviceSpan<const PieceRange> ranges,
             DeviceSpan<double> totals);
+
+// Hashes of core/sum_hash.hpp, by place in the arena: the host computes the same.
+
+/// Computes one number per piece.
+void hash_pieces(Stream& stream, DeviceSpan<const float> values, DeviceSpan<const Piece> pieces,
+                 DeviceSpan<std::uint64_t> partials);
+/// As for squares.
+void add_up(Stream& stream, DeviceSpan<const std::uint64_t> partials, DeviceSpan<const PieceRange> ranges,
+            DeviceSpan<std::uint64_t> totals);
 
 /// Rounds as an update does: once, to nearest, ties to even. Both have the same size, a multiple of range_multiple.
 void cast(Stream& stream, DeviceSpan<const float> from, const Copy& to);

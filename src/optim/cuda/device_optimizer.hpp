@@ -38,6 +38,10 @@ class DeviceOptimizer {
   /// One element: the result of the last step.
   [[nodiscard]] DeviceSpan<const StepState> progress() const noexcept { return progress_.on_device<StepState>(); }
 
+  /// How kernels cut the arena: a range is a segment.
+  [[nodiscard]] DeviceSpan<const Piece> pieces() const noexcept { return pieces_.on_device<Piece>(); }
+  [[nodiscard]] DeviceSpan<const PieceRange> ranges() const noexcept { return ranges_.on_device<PieceRange>(); }
+
   struct DeviceState {
     std::string_view name;  ///< as in optim::State
     DeviceSpan<float> values;

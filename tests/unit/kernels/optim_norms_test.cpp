@@ -1,9 +1,12 @@
-// Sums of squares and casts of arenas.
+// Sums of squares, hashes and casts of arenas.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 
+#include "core/sum_hash.hpp"
 #include "optim/cuda/arena.hpp"
 #include "optim_arrays.hpp"
 #include "support/test_device.hpp"
@@ -87,6 +90,69 @@ TEST(SquaredNorms, AreNotFiniteWhereAnElementIsNot) {
         EXPECT_FALSE(is_finite) << bad << " at " << at;
       EXPECT_TRUE(std::isfinite(sum_on_device(values, ThreadOrder::shuffled).totals[0]));
     }
+  }
+}
+
+/// By range, and as the sum over all pieces.
+std::vector<std::uint64_t> hash_on_device(const std::vector<float>& values, ThreadOrder order) {
+  const test::TestDevice device{order};
+  runtime::Stream stream;
+  const Cut tables = cut(summed_segments);
+  const OnDevice<Piece> pieces{stream, tables.pieces};
+  const OnDevice<PieceRange> ranges{stream, tables.ranges};
+  const OnDevice<float> array{stream, values};
+  const OnDevice<std::uint64_t> partials{tables.pieces.size()};
+  const OnDevice<std::uint64_t> totals{tables.ranges.size()};
+  hash_pieces(stream, array.span(), pieces.span(), partials.span());
+  add_up(stream, DeviceSpan<const std::uint64_t>{partials.span()}, ranges.span(), totals.span());
+  std::vector<std::uint64_t> hashes = totals.read(stream);
+  hashes.push_back(0);
+  for (const std::uint64_t partial : partials.read(stream)) hashes.back() += partial;
+  for (const std::string& complaint : device.complaints()) ADD_FAILURE() << complaint;
+  return hashes;
+}
+
+std::vector<std::uint64_t> hash_plainly(const std::vector<float>& values) {
+  std::vector<std::uint64_t> hashes;
+  std::uint64_t sum = 0;
+  for (const Segment& segment : summed_segments) {
+    hashes.push_back(core::sum_hash(segment.slice.offset, segment.slice.of(std::span{values})));
+    sum += hashes.back();
+  }
+  hashes.push_back(sum);
+  return hashes;
+}
+
+TEST(HashPieces, GiveTheHostsHashOfEachRange) {
+  std::vector<float> values = Values{5}.take(n_summed);
+  values[16] = -0.0F;
+  values[100] = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<std::uint64_t> expected = hash_plainly(values);
+  EXPECT_EQ(expected[2], 0U) << "nothing";
+  EXPECT_NE(expected[1], 0U);
+  for (const ThreadOrder order : all_orders) EXPECT_EQ(hash_on_device(values, order), expected);
+}
+
+// Only the hash of the range changes, and none for a gap.
+TEST(HashPieces, ChangeWithOneBitOrASwap) {
+  const std::vector<float> values = Values{5}.take(n_summed);
+  const std::vector<std::uint64_t> expected = hash_on_device(values, ThreadOrder::shuffled);
+  struct Change {
+    std::size_t from, to;  ///< elements that are swapped; equal: a bit of it is flipped
+    std::size_t range;     ///< in which they are; summed_segments.size(): in none
+  };
+  for (const Change& change :
+       {Change{16, 16, 0}, Change{63, 63, 0}, Change{80, 80, 1}, Change{20'095, 20'095, 1},
+        Change{80 + piece_elements, 80 + piece_elements, 1}, Change{20'112, 20'112, 3}, Change{80, 81, 1},
+        Change{80, 80 + piece_elements, 1}, Change{17, 40, 0}, Change{70, 70, 4}, Change{0, 15, 4}}) {
+    std::vector<float> changed = values;
+    if (change.from == change.to)
+      changed[change.from] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(changed[change.from]) ^ 1U);
+    else
+      std::swap(changed[change.from], changed[change.to]);
+    const std::vector<std::uint64_t> found = hash_on_device(changed, ThreadOrder::shuffled);
+    for (std::size_t i = 0; i < summed_segments.size(); ++i)
+      EXPECT_EQ(found[i] != expected[i], i == change.range) << change.from << ", " << change.to << ": range " << i;
   }
 }
 

@@ -92,7 +92,7 @@ class OnDevices : public testing::TestWithParam<Nodes> {
     comm::run_as_threads(GetParam(), [&](comm::Transport& world) {
       const auto devices = world.n_ranks() > 1 ? comm::make_staged(world) : nullptr;
       DeviceSynchronizer synchronizer{world, devices.get(), course.slots, course.options};
-      support::fill(course.slots, synchronizer.parameters(), [](auto i) { return support::small_integer(i, 0, 77); });
+      support::set_parameters(synchronizer, [](auto i) { return support::small_integer(i, 0, 77); });
       synchronizer.start({});
       work(world, synchronizer);
     });
@@ -127,7 +127,7 @@ TEST_P(OnDevices, EveryOptimizerGivesTheHostsBits) {
     as_ranks(course, [&](comm::Transport& world, DeviceSynchronizer& synchronizer) {
       runtime::Stream stream;
       for (int step = 0; step < course.n_steps; ++step) make_step(world, course, synchronizer, step, stream);
-      Arrays of_slots;  // read one by one, before all are here
+      Arrays of_slots;
       for (std::size_t slot = 0; slot < course.slots.size(); ++slot) {
         const auto values = synchronizer.read(slot);
         EXPECT_EQ(values.size(), world.rank() == 0 ? course.slots[slot].slice.count : 0) << "rank 0 has it";
@@ -206,6 +206,24 @@ TEST_P(OnDevices, ValuesOfOwnersReachAllRanks) {
   });
 }
 
+TEST_P(OnDevices, RanksTogetherReadEachParameterOnce) {
+  const Course course = course_of(OptimizerKind::adam);
+  Arrays read, expected;
+  std::mutex mutex;
+  as_ranks(course, [&](comm::Transport& world, DeviceSynchronizer& synchronizer) {
+    runtime::Stream stream;
+    for (int step = 0; step < 2; ++step) make_step(world, course, synchronizer, step, stream);
+    const std::scoped_lock lock{mutex};
+    synchronizer.visit(Access::own_parameters, [&](const StoredPiece& piece) {
+      EXPECT_EQ(piece.state, "parameter");
+      add_to(read, course.slots[piece.slot], piece);
+    });
+    if (world.rank() == 0) expected = arrays_of(synchronizer);
+  });
+  std::erase_if(expected, [](const auto& array) { return !array.first.starts_with("parameter/"); });
+  EXPECT_EQ(read, expected);
+}
+
 // Each rank saves what it owns, and loads everything.
 TEST_P(OnDevices, GoesOnFromWhatWasVisited) {
   const Course course = course_of(OptimizerKind::adamw);
@@ -276,6 +294,40 @@ TEST_P(OnDevices, GoesOnWithTheScaleOfItsLoss) {
     EXPECT_EQ(scale->n_good, expected_scale->n_good);
     EXPECT_EQ(scale->n_updates, expected_scale->n_updates);
   });
+}
+
+// With a rate of 0 the bit stays.
+TEST_P(OnDevices, AReplicaThatDiffersIsNamed) {
+  constexpr int stray = 1;
+  const auto n_ranks = static_cast<int>(GetParam().size());
+  if (n_ranks == 1) GTEST_SKIP() << "one replica";
+  Course course = course_of(OptimizerKind::sgd);
+  course.options.guard_interval = 1;
+  for (std::size_t flipped = 0; flipped <= course.slots.size(); ++flipped) {  // the last: none
+    if (flipped < course.slots.size() && course.slots[flipped].slice.empty()) continue;
+    std::vector<std::uint32_t> hashes(GetParam().size());
+    std::vector<std::string> messages(GetParam().size());
+    as_ranks(course, [&](comm::Transport& world, DeviceSynchronizer& synchronizer) {
+      const auto rank = static_cast<std::size_t>(world.rank());
+      runtime::Stream stream;
+      if (world.rank() == stray && flipped < course.slots.size()) synchronizer.flip_bit(flipped);
+      synchronizer.step({.learning_rate = 0}, 0, stream);
+      hashes[rank] = synchronizer.guard().replica_hash().value();
+      const auto error = core::complaint_of([&] {
+        if (flipped < course.slots.size()) synchronizer.guard().fail_for_replicas();
+      });
+      if (error) messages[rank] = error->what();
+    });
+    for (int rank = 0; rank < n_ranks; ++rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      EXPECT_EQ(hashes[at] != hashes[0], rank == stray && flipped < course.slots.size()) << flipped;
+      EXPECT_EQ(messages[at], messages[0]);
+    }
+    if (flipped == course.slots.size()) continue;
+    EXPECT_NE(messages[0].find(fmt::format("'t{}' differ between nodes", flipped)), std::string::npos) << messages[0];
+    EXPECT_NE(messages[0].find(fmt::format("rank {} on node {}", stray, GetParam()[stray])), std::string::npos)
+        << messages[0];
+  }
 }
 
 TEST_P(OnDevices, ASteadyStepAllocatesNothing) {

@@ -30,9 +30,10 @@ class WritingRank {
  public:
   WritingRank(comm::Transport& world, comm::DeviceGroup* devices, const SynchronizerOptions& options)
       : world_{world}, type_{options.weights}, synchronizer_{world, devices, slots_, options} {
-    const std::span<float> values = synchronizer_.parameters();
-    support::fill(slots_, values, [](auto i) { return support::odd_value(i, 0, 77); });
-    values[slots_[flipped_slot].slice.offset] = type_ == DType::bfloat16 ? 1 + 0x1p-8F : 1 + 0x1p-11F;
+    const float between = type_ == DType::bfloat16 ? 1 + 0x1p-8F : 1 + 0x1p-11F;
+    support::set_parameters(synchronizer_, [&](std::size_t i) {
+      return i == slots_[flipped_slot].slice.offset ? between : support::odd_value(i, 0, 77);
+    });
     synchronizer_.start({});
   }
 

@@ -1,5 +1,5 @@
 // Placements of ranks, slots and values for the tests of parallel/.
-// Invariant: everything is a pure function of its arguments; sums of small integers are exact.
+// Invariant: values are pure functions of their arguments; sums of small integers are exact.
 // Used by tests/unit/parallel.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/slots.hpp"
+#include "parallel/synchronizer.hpp"
 
 namespace lockstep::support {
 
@@ -77,6 +77,15 @@ template <class Value>
 void fill(std::span<const parallel::Slot> slots, std::span<float> arena, Value value) {
   for (const parallel::Slot& slot : slots)
     for (std::size_t i = slot.slice.offset; i < slot.slice.end(); ++i) arena[i] = value(i);
+}
+
+/// Sets every parameter that a synchronizer keeps to `value` of its place in the arena; start() must follow.
+template <class Value>
+void set_parameters(parallel::Synchronizer& synchronizer, Value value) {
+  synchronizer.visit(parallel::Access::kept, [&](const parallel::StoredPiece& piece) {
+    if (piece.state != "parameter") return;
+    for (std::size_t i = 0; i < piece.values.size(); ++i) piece.values[i] = value(piece.slice.offset + i);
+  });
 }
 
 /// The largest difference, in units of the last place of the larger value, or of `floor` if that is larger.

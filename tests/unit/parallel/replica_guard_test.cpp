@@ -9,6 +9,7 @@
 
 #include "comm/transport_threads.hpp"
 #include "core/error.hpp"
+#include "core/sum_hash.hpp"
 #include "parallel/bucket_plan.hpp"
 #include "parallel/control_word.hpp"
 #include "parallel/host_synchronizer.hpp"
@@ -172,17 +173,19 @@ TEST(ReplicaGuard, KnowsUpToWhichStepParametersAreSound) {
   for (const Nodes& nodes : {Nodes{0}, Nodes{0, 1}}) {
     comm::run_as_threads(nodes, [&](comm::Transport& world) {
       std::vector<float> parameters(16);
-      const auto read = [&](const Piece& piece) { return piece.slice.of(std::span<const float>{parameters}); };
+      const auto hash = [&](const Piece& piece) {
+        return core::sum_hash(piece.slice.offset, piece.slice.of(std::span<const float>{parameters}));
+      };
       ReplicaGuard guard{slots, {{0, {0, 16}}}, world, world, 2};
       const bool is_alone = world.n_ranks() == 1;
       const auto step_to = [&](std::uint64_t n_steps) {
-        guard.verify(read);
+        guard.verify(hash);
         const bool is_due = guard.count_step(n_steps);
         EXPECT_EQ(is_due, n_steps % 2 == 0);
-        if (is_due) guard.record(read);
+        if (is_due) guard.record(hash);
       };
       EXPECT_TRUE(guard.restart(3));
-      guard.record(read);
+      guard.record(hash);
       EXPECT_EQ(guard.n_sound_steps(), 3U);
       step_to(4);
       EXPECT_EQ(guard.n_sound_steps(), 3U);
@@ -191,7 +194,7 @@ TEST(ReplicaGuard, KnowsUpToWhichStepParametersAreSound) {
       step_to(6);
       EXPECT_EQ(guard.n_sound_steps(), is_alone ? 5U : 4U);
       parameters[3] = 1;
-      guard.verify(read);
+      guard.verify(hash);
       EXPECT_TRUE(guard.has_changed());
       EXPECT_EQ(guard.n_sound_steps(), is_alone ? 5U : 4U);
       EXPECT_FALSE(guard.count_step(8)) << "what changed is not recorded";

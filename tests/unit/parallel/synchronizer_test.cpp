@@ -328,6 +328,7 @@ TEST(HostSynchronizer, WhatIsVisitedIsAllThatARunNeeds) {
   for (const Nodes& from : {Nodes{0}, Nodes{0, 0, 0}, Nodes{0, 0, 1, 1}}) {
     Kept kept;
     std::vector<float> expected;
+    std::size_t n_read = 0;
     std::mutex mutex;
     comm::run_as_threads(from, [&](comm::Transport& world) {
       HostSynchronizer synchronizer{world, slots, options};
@@ -342,10 +343,20 @@ TEST(HostSynchronizer, WhatIsVisitedIsAllThatARunNeeds) {
         values.resize(slot.count, std::numeric_limits<float>::quiet_NaN());
         std::ranges::copy(piece.values, piece.slice.seen_from(slot.offset).of(std::span{values}).begin());
       });
+      synchronizer.visit(Access::own_parameters, [&](const StoredPiece& piece) {
+        EXPECT_EQ(from[static_cast<std::size_t>(world.rank())], 0) << "one node reads";
+        EXPECT_EQ(piece.state, "parameter");
+        EXPECT_EQ(piece.values.data(), piece.slice.of(synchronizer.parameters()).data());
+        const std::scoped_lock lock{mutex};
+        n_read += piece.slice.count;
+      });
       make_step(synchronizer, world.rank(), 2);
       if (world.rank() == 0) expected.assign(synchronizer.parameters().begin(), synchronizer.parameters().end());
     });
     ASSERT_EQ(kept.size(), 2 * slots.size());
+    std::size_t n_elements = 0;
+    for (const Slot& slot : slots) n_elements += slot.slice.count;
+    EXPECT_EQ(n_read, n_elements);
     for (const Nodes& to : {Nodes{0, 0}, Nodes{0, 1, 1}}) {
       SCOPED_TRACE(support::describe(from) + ", then " + support::describe(to));
       comm::run_as_threads(to, [&](comm::Transport& world) {
