@@ -9,9 +9,7 @@ void enqueue(runtime::Stream& stream, const PartialSums<T>& body) {
   runtime::kernel::enqueue(stream, "partial_sums", body.grid(), {region(body.x, body.rows.n_elements())},
                            {region(body.partials, body.rows.n_partials())}, body);
 }
-template void enqueue(runtime::Stream&, const PartialSums<core::bfloat16>&);
-template void enqueue(runtime::Stream&, const PartialSums<core::float16>&);
-template void enqueue(runtime::Stream&, const PartialSums<float>&);
+LOCKSTEP_KERNEL(PartialSums)
 
 void enqueue(runtime::Stream& stream, const ColumnSums& body) {
   const std::size_t n = body.rows.n_channels();

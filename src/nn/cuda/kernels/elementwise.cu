@@ -31,14 +31,9 @@ void enqueue(runtime::Stream& stream, const AddBias<T>& body) {
            body);
 }
 
-#define LOCKSTEP_ELEMENTWISE(T)                                       \
-  template void enqueue(runtime::Stream&, const Rectify<T>&);         \
-  template void enqueue(runtime::Stream&, const RectifyBackward<T>&); \
-  template void enqueue(runtime::Stream&, const Sum<T>&);             \
-  template void enqueue(runtime::Stream&, const AddBias<T>&);
-LOCKSTEP_ELEMENTWISE(core::bfloat16)
-LOCKSTEP_ELEMENTWISE(core::float16)
-LOCKSTEP_ELEMENTWISE(float)
-#undef LOCKSTEP_ELEMENTWISE
+LOCKSTEP_KERNEL(Rectify)
+LOCKSTEP_KERNEL(RectifyBackward)
+LOCKSTEP_KERNEL(Sum)
+LOCKSTEP_KERNEL(AddBias)
 
 }  // namespace lockstep::nn::cuda

@@ -28,13 +28,8 @@ void enqueue(runtime::Stream& stream, const KeepFoldedGradient<T>& body) {
            {region(body.out, n)}, body);
 }
 
-#define LOCKSTEP_FOLD(T)                                         \
-  template void enqueue(runtime::Stream&, const FoldImages<T>&); \
-  template void enqueue(runtime::Stream&, const FoldWeight<T>&); \
-  template void enqueue(runtime::Stream&, const KeepFoldedGradient<T>&);
-LOCKSTEP_FOLD(core::bfloat16)
-LOCKSTEP_FOLD(core::float16)
-LOCKSTEP_FOLD(float)
-#undef LOCKSTEP_FOLD
+LOCKSTEP_KERNEL(FoldImages)
+LOCKSTEP_KERNEL(FoldWeight)
+LOCKSTEP_KERNEL(KeepFoldedGradient)
 
 }  // namespace lockstep::nn::cuda

@@ -43,13 +43,8 @@ void enqueue(runtime::Stream& stream, const SumLosses& body) {
                            {region(body.losses, body.n_rows), region(body.totals, 1)}, {region(body.totals, 1)}, body);
 }
 
-#define LOCKSTEP_LOSSES(T)                                                \
-  template void enqueue(runtime::Stream&, const SoftmaxCrossEntropy<T>&); \
-  template void enqueue(runtime::Stream&, const NegativeLog<T>&);         \
-  template void enqueue(runtime::Stream&, const MeanSquare<T>&);
-LOCKSTEP_LOSSES(core::bfloat16)
-LOCKSTEP_LOSSES(core::float16)
-LOCKSTEP_LOSSES(float)
-#undef LOCKSTEP_LOSSES
+LOCKSTEP_KERNEL(SoftmaxCrossEntropy)
+LOCKSTEP_KERNEL(NegativeLog)
+LOCKSTEP_KERNEL(MeanSquare)
 
 }  // namespace lockstep::nn::cuda

@@ -22,6 +22,12 @@
 #define LOCKSTEP_UNROLL
 #endif
 
+/// Instantiates enqueue() of a kernel for all types of activations.
+#define LOCKSTEP_KERNEL(Kernel)                                           \
+  template void enqueue(runtime::Stream&, const Kernel<core::bfloat16>&); \
+  template void enqueue(runtime::Stream&, const Kernel<core::float16>&);  \
+  template void enqueue(runtime::Stream&, const Kernel<float>&);
+
 namespace lockstep::nn::cuda {
 
 using runtime::kernel::fused;

@@ -28,13 +28,8 @@ void enqueue(runtime::Stream& stream, const LookUpPixels<T>& body) {
                            {region(body.out, body.n() * pack_channels)}, body);
 }
 
-#define LOCKSTEP_SAMPLES(T)                                        \
-  template void enqueue(runtime::Stream&, const TakeSamples<T>&);  \
-  template void enqueue(runtime::Stream&, const KeepGradient<T>&); \
-  template void enqueue(runtime::Stream&, const LookUpPixels<T>&);
-LOCKSTEP_SAMPLES(core::bfloat16)
-LOCKSTEP_SAMPLES(core::float16)
-LOCKSTEP_SAMPLES(float)
-#undef LOCKSTEP_SAMPLES
+LOCKSTEP_KERNEL(TakeSamples)
+LOCKSTEP_KERNEL(KeepGradient)
+LOCKSTEP_KERNEL(LookUpPixels)
 
 }  // namespace lockstep::nn::cuda

@@ -113,14 +113,9 @@ void enqueue(runtime::Stream& stream, const JoinGradients& body) {
            {region(body.offset, n), region(body.slope, n)}, body);
 }
 
-#define LOCKSTEP_BATCH_NORM_KERNELS(T)                                 \
-  template void enqueue(runtime::Stream&, const PartialMoments<T>&);   \
-  template void enqueue(runtime::Stream&, const Normalize<T>&);        \
-  template void enqueue(runtime::Stream&, const PartialGradients<T>&); \
-  template void enqueue(runtime::Stream&, const NormalizeBackward<T>&);
-LOCKSTEP_BATCH_NORM_KERNELS(core::bfloat16)
-LOCKSTEP_BATCH_NORM_KERNELS(core::float16)
-LOCKSTEP_BATCH_NORM_KERNELS(float)
-#undef LOCKSTEP_BATCH_NORM_KERNELS
+LOCKSTEP_KERNEL(PartialMoments)
+LOCKSTEP_KERNEL(Normalize)
+LOCKSTEP_KERNEL(PartialGradients)
+LOCKSTEP_KERNEL(NormalizeBackward)
 
 }  // namespace lockstep::nn::cuda

@@ -11,8 +11,6 @@ void enqueue(runtime::Stream& stream, const DropElements<T>& body) {
                            {region(body.x, n), region(body.ids, body.n_samples), region(body.numbers, 1)},
                            {region(body.out, n)}, body);
 }
-template void enqueue(runtime::Stream&, const DropElements<core::bfloat16>&);
-template void enqueue(runtime::Stream&, const DropElements<core::float16>&);
-template void enqueue(runtime::Stream&, const DropElements<float>&);
+LOCKSTEP_KERNEL(DropElements)
 
 }  // namespace lockstep::nn::cuda

@@ -21,12 +21,7 @@ void enqueue(runtime::Stream& stream, const AddSegments<T>& body) {
            {region(body.table, n_table)}, body);
 }
 
-#define LOCKSTEP_EMBEDDINGS(T)                                   \
-  template void enqueue(runtime::Stream&, const GatherRows<T>&); \
-  template void enqueue(runtime::Stream&, const AddSegments<T>&);
-LOCKSTEP_EMBEDDINGS(core::bfloat16)
-LOCKSTEP_EMBEDDINGS(core::float16)
-LOCKSTEP_EMBEDDINGS(float)
-#undef LOCKSTEP_EMBEDDINGS
+LOCKSTEP_KERNEL(GatherRows)
+LOCKSTEP_KERNEL(AddSegments)
 
 }  // namespace lockstep::nn::cuda

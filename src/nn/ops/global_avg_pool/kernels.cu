@@ -18,12 +18,7 @@ void enqueue(runtime::Stream& stream, const AveragesBackward<T>& body) {
            body);
 }
 
-#define LOCKSTEP_AVERAGES(T)                                   \
-  template void enqueue(runtime::Stream&, const Averages<T>&); \
-  template void enqueue(runtime::Stream&, const AveragesBackward<T>&);
-LOCKSTEP_AVERAGES(core::bfloat16)
-LOCKSTEP_AVERAGES(core::float16)
-LOCKSTEP_AVERAGES(float)
-#undef LOCKSTEP_AVERAGES
+LOCKSTEP_KERNEL(Averages)
+LOCKSTEP_KERNEL(AveragesBackward)
 
 }  // namespace lockstep::nn::cuda

@@ -31,13 +31,8 @@ void enqueue(runtime::Stream& stream, const PartialFeatureGradients<T>& body) {
       {region(body.of_weight, n_partials), region(body.of_bias, n_partials)}, body);
 }
 
-#define LOCKSTEP_LAYER_NORM_KERNELS(T)                                          \
-  template void enqueue(runtime::Stream&, const NormalizeFeatures<T>&);         \
-  template void enqueue(runtime::Stream&, const NormalizeFeaturesBackward<T>&); \
-  template void enqueue(runtime::Stream&, const PartialFeatureGradients<T>&);
-LOCKSTEP_LAYER_NORM_KERNELS(core::bfloat16)
-LOCKSTEP_LAYER_NORM_KERNELS(core::float16)
-LOCKSTEP_LAYER_NORM_KERNELS(float)
-#undef LOCKSTEP_LAYER_NORM_KERNELS
+LOCKSTEP_KERNEL(NormalizeFeatures)
+LOCKSTEP_KERNEL(NormalizeFeaturesBackward)
+LOCKSTEP_KERNEL(PartialFeatureGradients)
 
 }  // namespace lockstep::nn::cuda

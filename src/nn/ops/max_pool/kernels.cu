@@ -25,12 +25,7 @@ void enqueue(runtime::Stream& stream, const PoolMaximaBackward<T>& body) {
     enqueue_as(body);
 }
 
-#define LOCKSTEP_POOLS(T)                                        \
-  template void enqueue(runtime::Stream&, const PoolMaxima<T>&); \
-  template void enqueue(runtime::Stream&, const PoolMaximaBackward<T>&);
-LOCKSTEP_POOLS(core::bfloat16)
-LOCKSTEP_POOLS(core::float16)
-LOCKSTEP_POOLS(float)
-#undef LOCKSTEP_POOLS
+LOCKSTEP_KERNEL(PoolMaxima)
+LOCKSTEP_KERNEL(PoolMaximaBackward)
 
 }  // namespace lockstep::nn::cuda
