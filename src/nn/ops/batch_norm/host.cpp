@@ -20,7 +20,7 @@ struct Group {
   Tensor input{}, output{};
   Tensor mean{}, variance{};
   Tensor positive{};  ///< the primitive's record of where ReLU is positive
-  dnnl::batch_normalization_forward::primitive_desc described{};
+  BatchNormDesc described{};
   Primitive forward{}, backward{};
 };
 
@@ -107,8 +107,7 @@ class BatchNormKernel final : public Kernel {
   }
 
  private:
-  dnnl::batch_normalization_forward::primitive_desc describe(const Builder& builder, const Desc& data,
-                                                             bool has_relu) const {
+  BatchNormDesc describe(const Builder& builder, const Desc& data, bool has_relu) const {
     return describe_batch_norm(builder.engine, data, static_cast<float>(layer_.eps), has_relu, is_training_);
   }
 

@@ -208,7 +208,7 @@ class ConvKernel final : public Kernel {
   Tensor input_;
   Tensor src_{};  ///< the input in the layout of the primitives
   Desc bias_{};
-  dnnl::convolution_forward::primitive_desc described_{};
+  ConvDesc described_{};
   std::vector<Primitive> forward_{};
   std::vector<Primitive> of_weights_{}, of_data_{};
   std::optional<ConvColumns> columns_{};

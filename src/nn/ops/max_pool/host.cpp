@@ -37,7 +37,7 @@ class MaxPoolKernel final : public Kernel {
   const Node& node_;
   Tensor input_;
   Window window_{};
-  dnnl::pooling_forward::primitive_desc described_{};
+  MaxPoolDesc described_{};
   Tensor indices_{};  ///< of each window's maximum
   Primitive forward_{};
   std::vector<Primitive> backward_{};
