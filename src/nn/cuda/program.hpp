@@ -9,7 +9,7 @@
 
 #include "nn/cuda/kernels/loss.hpp"
 #include "nn/cuda/layers.hpp"
-#include "nn/cuda/marked_times.hpp"
+#include "nn/plan/marked_times.hpp"
 
 namespace lockstep::nn::cuda {
 

@@ -3,26 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/timer.hpp"
 #include "nn/host/elements.hpp"
 
 namespace lockstep::nn::host {
 
-void Profile::start() { last_s_ = core::now().value; }
-
-void Profile::stop(double& seconds) {
-  const double time_s = core::now().value;
-  seconds += time_s - last_s_;
-  last_s_ = time_s;
-}
-
-ForwardObserver::ForwardObserver(const ExecutorOptions& options, Profile* profile)
-    : options_{options}, profile_{profile} {
-  if (profile_ != nullptr) profile_->start();
+ForwardObserver::ForwardObserver(const ExecutorOptions& options, MarkedTimes& times, runtime::Stream& stream)
+    : options_{options}, times_{times}, stream_{stream} {
+  times_.begin(stream_);
 }
 
 void ForwardObserver::after_forward(std::size_t node, const Tensor&, const PassContext&) {
-  if (profile_ != nullptr) profile_->stop(profile_->forward_s[node]);
+  times_.forward_done(stream_, node);
   if (options_.on_progress) options_.on_progress();
 }
 
@@ -44,15 +35,16 @@ void Accumulation::add_to(std::span<float> gradient) {
 }
 
 BackwardObserver::BackwardObserver(const ExecutorOptions& options, const ParameterSlots& slots,
-                                   std::span<float> gradients, Accumulation* accumulation, Profile* profile,
-                                   Hooks& hooks)
+                                   std::span<float> gradients, Accumulation* accumulation, MarkedTimes& times,
+                                   runtime::Stream& stream, Hooks& hooks)
     : options_{options},
       slots_{slots},
       gradients_{gradients},
       accumulation_{accumulation},
-      profile_{profile},
+      times_{times},
+      stream_{stream},
       hooks_{hooks} {
-  if (profile_ != nullptr) profile_->start();
+  times_.begin(stream_);
 }
 
 template <class F>
@@ -71,11 +63,11 @@ void BackwardObserver::before_backward(const BackwardStep& step, std::span<const
 
 void BackwardObserver::after_backward(const BackwardStep& step) {
   for_written(step, [&](std::span<float> gradient) { accumulation_->add_to(gradient); });
-  if (profile_ != nullptr) profile_->stop(profile_->backward_s[step.node]);
+  times_.backward_done(stream_, step.node);
   if (options_.on_progress) options_.on_progress();
   const core::Slice ready = slots_.reported_after(step.completed);
   for (std::size_t slot = ready.offset; slot < ready.end(); ++slot) hooks_.ready(slot);
-  if (profile_ != nullptr) profile_->start();
+  times_.begin(stream_);
 }
 
 void FinitenessObserver::after_forward(std::size_t node, const Tensor& output, const PassContext& pass) {

@@ -7,31 +7,19 @@
 #include <vector>
 
 #include "nn/host/program.hpp"
+#include "nn/plan/marked_times.hpp"
 
 namespace lockstep::nn::host {
 
-/// Seconds of every node, each measured from the end of the previous one.
-struct Profile {
-  explicit Profile(std::size_t n_nodes) : forward_s(n_nodes, 0), backward_s(n_nodes, 0) {}
-
-  std::vector<double> forward_s, backward_s;
-
-  void start();
-  void stop(double& seconds);
-
- private:
-  double last_s_ = 0;
-};
-
-/// `profile` may be null.
 class ForwardObserver final : public PassObserver {
  public:
-  ForwardObserver(const ExecutorOptions& options, Profile* profile);
+  ForwardObserver(const ExecutorOptions& options, MarkedTimes& times, runtime::Stream& stream);
   void after_forward(std::size_t node, const Tensor& output, const PassContext& pass) override;
 
  private:
   const ExecutorOptions& options_;
-  Profile* profile_;
+  MarkedTimes& times_;
+  runtime::Stream& stream_;
 };
 
 /// Keeps the gradients of one node while the node computes more, which are then added.
@@ -50,9 +38,9 @@ class Accumulation {
 /// Reports slots when they and all before them are complete.
 class BackwardObserver final : public PassObserver {
  public:
-  /// `accumulation` and `profile` may be null.
+  /// `accumulation` may be null.
   BackwardObserver(const ExecutorOptions& options, const ParameterSlots& slots, std::span<float> gradients,
-                   Accumulation* accumulation, Profile* profile, Hooks& hooks);
+                   Accumulation* accumulation, MarkedTimes& times, runtime::Stream& stream, Hooks& hooks);
   void before_backward(const BackwardStep& step, std::span<const Tensor> gradients) override;
   void after_backward(const BackwardStep& step) override;
 
@@ -65,7 +53,8 @@ class BackwardObserver final : public PassObserver {
   const ParameterSlots& slots_;
   std::span<float> gradients_;
   Accumulation* accumulation_;
-  Profile* profile_;
+  MarkedTimes& times_;
+  runtime::Stream& stream_;
   Hooks& hooks_;
 };
 

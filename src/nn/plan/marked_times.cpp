@@ -1,6 +1,6 @@
-#include "nn/cuda/marked_times.hpp"
+#include "nn/plan/marked_times.hpp"
 
-namespace lockstep::nn::cuda {
+namespace lockstep::nn {
 
 void MarkedTimes::start_profile() {
   is_profiling_ = true;
@@ -42,4 +42,4 @@ void MarkedTimes::add_up() {
     if (marks_[1].seconds != nullptr) *marks_[1].seconds += marks_[1].at.since(marks_[0].at).value;
 }
 
-}  // namespace lockstep::nn::cuda
+}  // namespace lockstep::nn

@@ -1,7 +1,7 @@
-// Time per layer on a GPU: marks in the stream between layers, by the GPU's own clock.
+// Time per layer: marks in the stream between layers, by the device's own clock.
 // Invariant: without a profile nothing is marked; with one, the host waits for marks only at the end, and keeps only
 // those of unfinished passes.
-// Used by nn/cuda: the executor returns it, the program marks.
+// Used by nn/host and nn/cuda: their executors return it, what runs a pass marks.
 #pragma once
 
 #include <deque>
@@ -11,7 +11,7 @@
 #include "nn/graph/network.hpp"
 #include "runtime/device.hpp"
 
-namespace lockstep::nn::cuda {
+namespace lockstep::nn {
 
 class MarkedTimes final : public LayerTimes {
  public:
@@ -43,4 +43,4 @@ class MarkedTimes final : public LayerTimes {
   std::deque<Marked> marks_{};                      ///< the first one is already counted
 };
 
-}  // namespace lockstep::nn::cuda
+}  // namespace lockstep::nn
