@@ -17,10 +17,11 @@ class ParameterLayout final : public SlotLayout {
  public:
   explicit ParameterLayout(const Network& network) : descs_(network.parameters().size()) {}
 
-  /// Empty before set().
+  /// Empty before choose().
   [[nodiscard]] const std::optional<Desc>& find(int parameter) const;
+  /// Sets the layout, unless it is set already: by an earlier program, or by another layer that reads the parameter.
   /// `desc`: its dimensions, read in order, are PyTorch's elements in order.
-  void set(int parameter, Desc desc);
+  void choose(int parameter, const Desc& desc);
 
   /// Makes the slots, once all layouts are set. `place`: as in ExecutorOptions.
   void place(const Network& network, const PassPlan& plan, const PlaceParameters& place);
