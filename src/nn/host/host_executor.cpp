@@ -72,24 +72,31 @@ void HostExecutor::enqueue(const data::Batch& batch, Pass pass, const core::Step
   last_.numbers = numbers;
   PassContext context{.batch = last_.batch, .numbers = last_.numbers, .hooks = &hooks, .stream = &stream};
   context.run.stream = stream_;
-  is_forward ? forward(context, pass == Pass::forward) : backward(context, pass == Pass::backward_adding);
+  PassReporter reporter{options_,   parameters_.slots(),
+                        gradients_, pass == Pass::backward_adding ? &accumulation_ : nullptr,
+                        times_,     stream,
+                        hooks};
+  if (is_forward)
+    forward(context, pass == Pass::forward, reporter);
+  else
+    backward(context, pass == Pass::backward_adding, reporter);
   last_.n_reorders += context.run.n_reorders;
 }
 
-void HostExecutor::forward(PassContext& pass, bool is_training) {
+void HostExecutor::forward(PassContext& pass, bool is_training, PassReporter& reporter) {
   if (pass.batch.n == 0) {
     if (is_training && options_.is_group_of_ranks) join_forward(network_, pass, statistics_);
     return;
   }
   Program& program = ready(pass.batch.n, is_training);
-  ForwardObserver observer{options_, times_, *pass.stream};
-  const LossSums sums = program.forward(pass, observer);
+  times_.begin(*pass.stream);
+  const LossSums sums = program.forward(pass, reporter);
   last_.program = &program;
   last_.is_finite = std::isfinite(sums.loss);
   sums_ += sums;
 }
 
-void HostExecutor::backward(PassContext& pass, bool is_adding) {
+void HostExecutor::backward(PassContext& pass, bool is_adding, PassReporter& reporter) {
   if (pass.batch.n == 0) {
     if (options_.is_group_of_ranks) join_backward(network_, pass);
     if (!is_adding) std::ranges::fill(gradients_, 0.0f);
@@ -97,9 +104,8 @@ void HostExecutor::backward(PassContext& pass, bool is_adding) {
     return;
   }
   core::require(last_.program != nullptr, "a backward pass follows a forward pass that succeeded");
-  BackwardObserver observer{options_, parameters_.slots(), gradients_, is_adding ? &accumulation_ : nullptr,
-                            times_,   *pass.stream,        *pass.hooks};
-  last_.program->backward(pass, observer);
+  times_.begin(*pass.stream);
+  last_.program->backward(pass, reporter);
 }
 
 /// Computes the last pass again, because its values may already be overwritten.

@@ -71,8 +71,8 @@ class HostExecutor final : public PlannedExecutor, public Inspection {
   Program& plan(std::uint64_t n, bool is_training);
   /// Returns a program that can run.
   Program& ready(std::uint64_t n, bool is_training);
-  void forward(PassContext& pass, bool is_training);
-  void backward(PassContext& pass, bool is_adding);
+  void forward(PassContext& pass, bool is_training, PassReporter& reporter);
+  void backward(PassContext& pass, bool is_adding, PassReporter& reporter);
 
   const dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   const dnnl::stream stream_{engine_};

@@ -7,16 +7,6 @@
 
 namespace lockstep::nn::host {
 
-ForwardObserver::ForwardObserver(const ExecutorOptions& options, MarkedTimes& times, runtime::Stream& stream)
-    : options_{options}, times_{times}, stream_{stream} {
-  times_.begin(stream_);
-}
-
-void ForwardObserver::after_forward(std::size_t node, const Tensor&, const PassContext&) {
-  times_.forward_done(stream_, node);
-  if (options_.on_progress) options_.on_progress();
-}
-
 void Accumulation::begin() {
   kept_.clear();
   n_added_ = 0;
@@ -34,21 +24,23 @@ void Accumulation::add_to(std::span<float> gradient) {
   n_added_ += gradient.size();
 }
 
-BackwardObserver::BackwardObserver(const ExecutorOptions& options, const ParameterSlots& slots,
-                                   std::span<float> gradients, Accumulation* accumulation, MarkedTimes& times,
-                                   runtime::Stream& stream, Hooks& hooks)
+PassReporter::PassReporter(const ExecutorOptions& options, const ParameterSlots& slots, std::span<float> gradients,
+                           Accumulation* accumulation, LayerTimes& times, runtime::Stream& stream, Hooks& hooks)
     : options_{options},
       slots_{slots},
       gradients_{gradients},
       accumulation_{accumulation},
       times_{times},
       stream_{stream},
-      hooks_{hooks} {
-  times_.begin(stream_);
+      hooks_{hooks} {}
+
+void PassReporter::after_forward(std::size_t node, const Tensor&, const PassContext&) {
+  times_.forward_done(stream_, node);
+  if (options_.on_progress) options_.on_progress();
 }
 
 template <class F>
-void BackwardObserver::for_written(const BackwardStep& step, const F& f) const {
+void PassReporter::for_written(const BackwardStep& step, const F& f) const {
   if (accumulation_ == nullptr) return;
   for (const std::size_t planned : step.written) {
     const ArenaSlot& slot = slots_.of_planned(planned);
@@ -56,12 +48,12 @@ void BackwardObserver::for_written(const BackwardStep& step, const F& f) const {
   }
 }
 
-void BackwardObserver::before_backward(const BackwardStep& step, std::span<const Tensor>) {
+void PassReporter::before_backward(const BackwardStep& step, std::span<const Tensor>) {
   if (accumulation_ != nullptr) accumulation_->begin();
   for_written(step, [&](std::span<float> gradient) { accumulation_->keep(gradient); });
 }
 
-void BackwardObserver::after_backward(const BackwardStep& step) {
+void PassReporter::after_backward(const BackwardStep& step) {
   for_written(step, [&](std::span<float> gradient) { accumulation_->add_to(gradient); });
   times_.backward_done(stream_, step.node);
   if (options_.on_progress) options_.on_progress();

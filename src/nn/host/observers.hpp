@@ -7,20 +7,9 @@
 #include <vector>
 
 #include "nn/host/program.hpp"
-#include "nn/plan/marked_times.hpp"
+#include "nn/layer_times.hpp"
 
 namespace lockstep::nn::host {
-
-class ForwardObserver final : public PassObserver {
- public:
-  ForwardObserver(const ExecutorOptions& options, MarkedTimes& times, runtime::Stream& stream);
-  void after_forward(std::size_t node, const Tensor& output, const PassContext& pass) override;
-
- private:
-  const ExecutorOptions& options_;
-  MarkedTimes& times_;
-  runtime::Stream& stream_;
-};
 
 /// Keeps the gradients of one node while the node computes more, which are then added.
 class Accumulation {
@@ -35,12 +24,13 @@ class Accumulation {
   std::size_t n_added_ = 0;  ///< elements
 };
 
-/// Reports slots when they and all before them are complete.
-class BackwardObserver final : public PassObserver {
+/// Times nodes, and reports slots when they and all before them are complete.
+class PassReporter final : public PassObserver {
  public:
   /// `accumulation` may be null.
-  BackwardObserver(const ExecutorOptions& options, const ParameterSlots& slots, std::span<float> gradients,
-                   Accumulation* accumulation, MarkedTimes& times, runtime::Stream& stream, Hooks& hooks);
+  PassReporter(const ExecutorOptions& options, const ParameterSlots& slots, std::span<float> gradients,
+               Accumulation* accumulation, LayerTimes& times, runtime::Stream& stream, Hooks& hooks);
+  void after_forward(std::size_t node, const Tensor& output, const PassContext& pass) override;
   void before_backward(const BackwardStep& step, std::span<const Tensor> gradients) override;
   void after_backward(const BackwardStep& step) override;
 
@@ -53,7 +43,7 @@ class BackwardObserver final : public PassObserver {
   const ParameterSlots& slots_;
   std::span<float> gradients_;
   Accumulation* accumulation_;
-  MarkedTimes& times_;
+  LayerTimes& times_;
   runtime::Stream& stream_;
   Hooks& hooks_;
 };

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "nn/executor.hpp"
-#include "nn/plan/marked_times.hpp"
+#include "nn/layer_times.hpp"
 #include "nn/plan/parameter_slots.hpp"
 #include "nn/plan/pass_plan.hpp"
 
@@ -44,7 +44,7 @@ class PlannedExecutor : public Executor {
   const Network network_;
   const ExecutorOptions options_;
   const PassPlan plan_{plan_pass(network_)};
-  MarkedTimes times_{network_};
+  LayerTimes times_{network_};
   bool has_ids_ = false, has_pixels_ = false;  ///< what samples are, instead of numbers
   std::size_t x_bytes_ = 0, y_bytes_ = 0;      ///< of a sample, and of its labels or targets
 
