@@ -9,7 +9,7 @@
 
 #include "core/error.hpp"
 #include "nn/cuda/batch_sender.hpp"
-#include "nn/cuda/kernels/images.hpp"
+#include "nn/cuda/kernels/samples.hpp"
 #include "nn/cuda/program.hpp"
 #include "nn/ops/batch_norm/device_ranks.hpp"
 #include "nn/plan/planned_executor.hpp"

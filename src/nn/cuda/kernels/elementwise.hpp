@@ -88,6 +88,23 @@ struct AddBias {
   }
 };
 
+/// Writes a gradient, a multiple of 8 elements, to its place in float32.
+template <class T>
+struct KeepGradient {
+  std::size_t n_elements;
+  const T* gradient;
+  const float* added;  ///< the present values; or null
+  float* out;
+
+  [[nodiscard]] std::size_t n() const { return n_elements / pack_channels; }
+  LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
+    const auto values = load_channels(gradient, i);
+    auto kept = load_channels_or_0(added, i);
+    for (int k = 0; k < pack_channels; ++k) kept.set(k, kept[k] + values[k]);
+    store_channels(out, i, kept);
+  }
+};
+
 template <class T>
 void enqueue(runtime::Stream& stream, const Rectify<T>& body);
 template <class T>
@@ -96,5 +113,7 @@ template <class T>
 void enqueue(runtime::Stream& stream, const Sum<T>& body);
 template <class T>
 void enqueue(runtime::Stream& stream, const AddBias<T>& body);
+template <class T>
+void enqueue(runtime::Stream& stream, const KeepGradient<T>& body);
 
 }  // namespace lockstep::nn::cuda
