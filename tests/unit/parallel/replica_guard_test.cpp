@@ -9,9 +9,9 @@
 
 #include "comm/transport_threads.hpp"
 #include "core/error.hpp"
-#include "parallel/bucket_plan.hpp"
 #include "parallel/control_word.hpp"
 #include "parallel/host_synchronizer.hpp"
+#include "parallel/sharding.hpp"
 #include "unit/parallel/ranks.hpp"
 
 namespace lockstep::parallel {
