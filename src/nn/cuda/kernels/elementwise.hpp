@@ -20,9 +20,7 @@ struct Rectify {
   [[nodiscard]] std::size_t n() const { return n_elements / pack_channels; }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const auto values = load_channels(x, i);
-    Channels<T> result;
-    for (int k = 0; k < pack_channels; ++k) result.set(k, positive_part(values[k]));
-    store_channels(out, i, result);
+    store_each(out, i, [&](int k) { return positive_part(values[k]); });
   }
 };
 
@@ -38,10 +36,7 @@ struct RectifyBackward {
   [[nodiscard]] std::size_t n() const { return n_elements / pack_channels; }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const auto of_y = load_channels(y, i), of_a = load_channels(a, i), of_b = load_channels_or_0(b, i);
-    Channels<T> result;
-    for (int k = 0; k < pack_channels; ++k)
-      result.set(k, of_y[k] <= 0 ? 0 : b == nullptr ? of_a[k] : of_a[k] + of_b[k]);
-    store_channels(out, i, result);
+    store_each(out, i, [&](int k) { return of_y[k] <= 0 ? 0 : b == nullptr ? of_a[k] : of_a[k] + of_b[k]; });
   }
 };
 
@@ -56,12 +51,7 @@ struct Sum {
   [[nodiscard]] std::size_t n() const { return n_elements / pack_channels; }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const auto of_a = load_channels(a, i), of_b = load_channels(b, i);
-    Channels<T> result;
-    for (int k = 0; k < pack_channels; ++k) {
-      const float sum = of_a[k] + of_b[k];
-      result.set(k, has_relu ? positive_part(sum) : sum);
-    }
-    store_channels(out, i, result);
+    store_each(out, i, [&](int k) { return has_relu ? positive_part(of_a[k] + of_b[k]) : of_a[k] + of_b[k]; });
   }
 };
 
@@ -79,12 +69,7 @@ struct AddBias {
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const auto values = load_channels(x, i);
     const auto added = load_channels(bias, i % (n_channels / pack_channels));
-    Channels<T> result;
-    for (int k = 0; k < pack_channels; ++k) {
-      const float sum = values[k] + added[k];
-      result.set(k, has_relu ? positive_part(sum) : sum);
-    }
-    store_channels(out, i, result);
+    store_each(out, i, [&](int k) { return has_relu ? positive_part(values[k] + added[k]) : values[k] + added[k]; });
   }
 };
 
@@ -99,9 +84,8 @@ struct KeepGradient {
   [[nodiscard]] std::size_t n() const { return n_elements / pack_channels; }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const auto values = load_channels(gradient, i);
-    auto kept = load_channels_or_0(added, i);
-    for (int k = 0; k < pack_channels; ++k) kept.set(k, kept[k] + values[k]);
-    store_channels(out, i, kept);
+    const auto kept = load_channels_or_0(added, i);
+    store_each(out, i, [&](int k) { return kept[k] + values[k]; });
   }
 };
 

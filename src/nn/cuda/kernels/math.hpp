@@ -88,6 +88,13 @@ LOCKSTEP_HOST_DEVICE void store_channels(T* elements, std::size_t index, const C
   std::memcpy(static_cast<void*>(elements + index * pack_channels), &channels, sizeof channels);
 #endif
 }
+/// Stores f(k) as channel k of the pack, rounded.
+template <class T, class F>
+LOCKSTEP_HOST_DEVICE void store_each(T* elements, std::size_t index, const F& f) noexcept {
+  Channels<T> channels;
+  for (int k = 0; k < pack_channels; ++k) channels.set(k, f(k));
+  store_channels(elements, index, channels);
+}
 /// Zeros if `elements` is null.
 template <class T>
 LOCKSTEP_HOST_DEVICE Channels<T> load_channels_or_0(const T* elements, std::size_t index) noexcept {

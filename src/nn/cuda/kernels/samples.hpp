@@ -27,12 +27,10 @@ struct TakeSamples {
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const std::size_t n_packs = padded_channels / pack_channels, pack = i % n_packs, place = i / n_packs;
     const std::size_t sample = place / n_positions, position = place % n_positions;
-    Channels<T> result;
-    for (int k = 0; k < pack_channels; ++k) {
+    store_each(out, i, [&](int k) {
       const std::size_t c = pack * pack_channels + static_cast<std::size_t>(k);
-      result.set(k, c < n_channels ? x[(sample * n_channels + c) * n_positions + position] : 0);
-    }
-    store_channels(out, i, result);
+      return c < n_channels ? x[(sample * n_channels + c) * n_positions + position] : 0;
+    });
   }
 };
 

@@ -58,9 +58,7 @@ struct DropElements {
         const unsigned kept =
             stride == 1 && element % 4 == 0 ? kept_together(sample, element) : kept_apart(sample, element, stride);
         const auto values = load_channels(x, i);
-        Channels<T> result;
-        for (int k = 0; k < pack_channels; ++k) result.set(k, (kept >> k & 1) != 0 ? values[k] * factor : 0);
-        store_channels(out, i, result);
+        store_each(out, i, [&](int k) { return (kept >> k & 1) != 0 ? values[k] * factor : 0; });
       }
     });
   }

@@ -27,10 +27,8 @@ struct Averages {
       const auto values = load_channels(x, first + position * n_packs);
       for (int k = 0; k < pack_channels; ++k) sums[k] += static_cast<double>(values[k]);
     }
-    Channels<T> result;
     const float factor = 1 / static_cast<float>(n_positions);
-    for (int k = 0; k < pack_channels; ++k) result.set(k, static_cast<float>(sums[k]) * factor);
-    store_channels(out, i, result);
+    store_each(out, i, [&](int k) { return static_cast<float>(sums[k]) * factor; });
   }
 };
 
@@ -47,9 +45,7 @@ struct AveragesBackward {
     const std::size_t n_packs = n_channels / pack_channels;
     const auto values = load_channels(gradient, i / n_packs / n_positions * n_packs + i % n_packs);
     const float factor = 1 / static_cast<float>(n_positions);
-    Channels<T> result;
-    for (int k = 0; k < pack_channels; ++k) result.set(k, values[k] * factor);
-    store_channels(out, i, result);
+    store_each(out, i, [&](int k) { return values[k] * factor; });
   }
 };
 

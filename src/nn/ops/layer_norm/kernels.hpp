@@ -81,10 +81,9 @@ struct NormalizeFeatures {
       rows.for_packs(team, thread, [&](std::size_t pack, std::size_t at) {
         const auto values = load_channels(x, at);
         const auto scale = load_channels(weight, pack), shift = load_channels(bias, pack);
-        Channels<T> result;
-        for (int k = 0; k < pack_channels; ++k)
-          result.set(k, rows.is_feature(pack, k) ? (values[k] - center) * factor * scale[k] + shift[k] : 0);
-        store_channels(out, at, result);
+        store_each(out, at, [&](int k) {
+          return rows.is_feature(pack, k) ? (values[k] - center) * factor * scale[k] + shift[k] : 0;
+        });
       });
     });
   }
@@ -131,9 +130,7 @@ struct NormalizeFeaturesBackward {
         Pack<float, pack_channels> results{};
         for_features(pack, at,
                      [&](int k, float g, float normalized) { results[k] = (g - sum - normalized * product) * factor; });
-        Channels<T> rounded;
-        for (int k = 0; k < pack_channels; ++k) rounded.set(k, results[k]);
-        store_channels(out, at, rounded);
+        store_each(out, at, [&](int k) { return results[k]; });
       });
     });
   }

@@ -94,9 +94,7 @@ struct PoolMaxima {
         }
       }
     }
-    Channels<T> result;
-    for (int k = 0; k < pack_channels; ++k) result.set(k, largest[k]);
-    store_channels(out, i, result);
+    store_each(out, i, [&](int k) { return largest[k]; });
     if (places != nullptr) runtime::kernel::store(places, i, chosen);
   }
 };
@@ -122,13 +120,6 @@ struct PoolWindow {
 };
 
 template <class T>
-LOCKSTEP_HOST_DEVICE void store_rounded(T* out, std::size_t at, const Pack<float, pack_channels>& sum) {
-  Channels<T> result;
-  for (int k = 0; k < pack_channels; ++k) result.set(k, sum[k]);
-  store_channels(out, at, result);
-}
-
-template <class T>
 struct PoolMaximaBackward {
   PoolSizes sizes;
   const T* gradient;
@@ -149,7 +140,7 @@ struct PoolMaximaBackward {
         PoolWindow<T>{gradient, places, at, true}.add_to(sum, static_cast<unsigned>(here));
       }
     }
-    store_rounded(out, i, sum);
+    store_each(out, i, [&](int k) { return sum[k]; });
   }
 
  private:
@@ -203,8 +194,8 @@ struct HalvedMaximaBackward {
   LOCKSTEP_HOST_DEVICE void store(const PoolPlace& place, int row, int column,
                                   const Pack<float, pack_channels>& sum) const {
     const PoolSizes& sizes = all.sizes;
-    store_rounded(all.out,
-                  place.at(2 * place.y + row, 2 * place.x + column, sizes.n_packs(), sizes.height, sizes.width), sum);
+    store_each(all.out, place.at(2 * place.y + row, 2 * place.x + column, sizes.n_packs(), sizes.height, sizes.width),
+               [&](int k) { return sum[k]; });
   }
 };
 
