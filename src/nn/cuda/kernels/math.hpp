@@ -22,19 +22,19 @@
 #define LOCKSTEP_UNROLL
 #endif
 
-/// Instantiates enqueue() of a kernel for all types of activations.
-#define LOCKSTEP_KERNEL(Kernel)                                           \
-  template void enqueue(runtime::Stream&, const Kernel<core::bfloat16>&); \
-  template void enqueue(runtime::Stream&, const Kernel<core::float16>&);  \
-  template void enqueue(runtime::Stream&, const Kernel<float>&);
-
 namespace lockstep::nn::cuda {
 
 using runtime::kernel::fused;
 using runtime::kernel::Grid;
 using runtime::kernel::Pack;
+using runtime::kernel::region;
 using runtime::kernel::round_to;
 using runtime::kernel::to_float;
+
+/// Enqueues a kernel of nn/cuda or nn/ops: for its grid(), or else for n() elements. Its touches(tell) calls
+/// tell(name, reads, writes) with all memory that it touches. Defined in enqueue.hpp, for files *.cu.
+template <class Kernel>
+void enqueue(runtime::Stream& stream, const Kernel& kernel);
 
 inline constexpr int pack_channels = 8;
 

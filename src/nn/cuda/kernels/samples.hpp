@@ -24,6 +24,10 @@ struct TakeSamples {
   T* out;
 
   [[nodiscard]] std::size_t n() const { return n_samples * n_positions * (padded_channels / pack_channels); }
+  void touches(const auto& tell) const {
+    const std::size_t n_places = n_samples * n_positions;
+    tell("take_samples", {region(x, n_places * n_channels)}, {region(out, n_places * padded_channels)});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const std::size_t n_packs = padded_channels / pack_channels, pack = i % n_packs, place = i / n_packs;
     const std::size_t sample = place / n_positions, position = place % n_positions;
@@ -60,6 +64,10 @@ struct LookUpPixels {
     Grid grid = runtime::kernel::grid_of(n(), max_threads);
     grid.scratch_bytes = n_table() * sizeof(float);
     return grid;
+  }
+  void touches(const auto& tell) const {
+    tell("look_up_pixels", {region(pixels, n_images * in_bytes()), region(views, n_images), region(table, n_table())},
+         {region(out, n() * pack_channels)});
   }
 
   template <class Team>
@@ -99,10 +107,5 @@ struct LookUpPixels {
            static_cast<std::size_t>(n_channels);
   }
 };
-
-template <class T>
-void enqueue(runtime::Stream& stream, const TakeSamples<T>& body);
-template <class T>
-void enqueue(runtime::Stream& stream, const LookUpPixels<T>& body);
 
 }  // namespace lockstep::nn::cuda

@@ -34,6 +34,10 @@ struct DropElements {
     grid.scratch_bytes = sizeof(std::uint32_t) * 4;
     return grid;
   }
+  void touches(const auto& tell) const {
+    tell("drop_elements", {region(x, n() * pack_channels), region(ids, n_samples), region(numbers, 1)},
+         {region(out, n() * pack_channels)});
+  }
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
@@ -102,8 +106,5 @@ struct DropElements {
     return kept;
   }
 };
-
-template <class T>
-void enqueue(runtime::Stream& stream, const DropElements<T>& body);
 
 }  // namespace lockstep::nn::cuda

@@ -58,6 +58,11 @@ struct PoolMaxima {
   std::int8_t* places;  ///< of the first maximum in the window, row by row, or of a NaN; may be null
 
   [[nodiscard]] std::size_t n() const { return sizes.n_out(); }
+  void touches(const auto& tell) const {
+    const std::size_t n_out = sizes.n_out() * pack_channels;
+    tell("pool_maxima", {region(x, sizes.n_in() * pack_channels)},
+         {region(out, n_out), region(places, places == nullptr ? 0 : n_out)});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const PoolPlace place{i, sizes.n_packs(), sizes.out_height, sizes.out_width};
     const int top = place.y * sizes.stride - sizes.padding, left = place.x * sizes.stride - sizes.padding;
@@ -127,6 +132,11 @@ struct PoolMaximaBackward {
   T* out;
 
   [[nodiscard]] std::size_t n() const { return sizes.n_in(); }
+  void touches(const auto& tell) const {
+    const std::size_t n_out = sizes.n_out() * pack_channels;
+    tell("pool_maxima_backward", {region(gradient, n_out), region(places, n_out)},
+         {region(out, sizes.n_in() * pack_channels)});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const PoolPlace place{i, sizes.n_packs(), sizes.height, sizes.width};
     const int y = place.y + sizes.padding, x = place.x + sizes.padding;
@@ -161,6 +171,7 @@ struct HalvedMaximaBackward {
            sizes.width == 2 * sizes.out_width;
   }
   [[nodiscard]] std::size_t n() const { return all.sizes.n_out(); }
+  void touches(const auto& tell) const { all.touches(tell); }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const PoolSizes& sizes = all.sizes;
     const PoolPlace place{i, sizes.n_packs(), sizes.out_height, sizes.out_width};
@@ -199,8 +210,7 @@ struct HalvedMaximaBackward {
   }
 };
 
-template <class T>
-void enqueue(runtime::Stream& stream, const PoolMaxima<T>& body);
+/// As HalvedMaximaBackward if that takes the sizes.
 template <class T>
 void enqueue(runtime::Stream& stream, const PoolMaximaBackward<T>& body);
 
