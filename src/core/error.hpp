@@ -9,8 +9,6 @@
 #include <string>
 #include <utility>
 
-#include "core/source_location.hpp"
-
 namespace lockstep::core {
 
 /// Process exit codes shared by all programs.
@@ -31,6 +29,19 @@ struct Problem {
   std::string where{};     ///< flag, file, key or rank: "--algorithm"
   std::string expected{};  ///< "one of mpi, ring, shm"
   std::string fix{};       ///< "did you mean 'ring'?"
+};
+
+/// Where in the source a check is: as a default argument, the caller's file, line and function. A substitute for
+/// `std::source_location`, which Clang 14 (and so clang-tidy 14) lacks on libstdc++ 12.
+struct SourceLocation {
+  const char* file = "";
+  int line = 0;
+  const char* function = "";
+
+  static constexpr SourceLocation current(const char* file = __builtin_FILE(), int line = __builtin_LINE(),
+                                          const char* function = __builtin_FUNCTION()) noexcept {
+    return {file, line, function};
+  }
 };
 
 /// The only exception type Lockstep throws on purpose.

@@ -1,5 +1,5 @@
-#include "io/hdf5_filters.hpp"
-
+// Our codecs as filters of the HDF5 library, so that it reads and writes zstd and lz4 without plugins. The library's
+// files and ours have the same bytes, because both call io/codecs.
 #include <hdf5.h>
 
 #include <cstring>
@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "io/codec.hpp"
 #include "io/codecs.hpp"
+#include "io/hdf5_library.hpp"
 
 namespace lockstep::io {
 namespace {

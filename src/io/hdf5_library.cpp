@@ -9,7 +9,6 @@
 #include "core/log.hpp"
 #include "core/shortage.hpp"
 #include "io/hdf5.hpp"
-#include "io/hdf5_filters.hpp"
 
 namespace lockstep::io {
 namespace {

@@ -67,6 +67,9 @@ struct Place {
 /// disables its work at exit.
 void prepare_hdf5();
 
+/// Registers our codecs as filters; throws core::Error (system) if the library refuses.
+void register_filters();
+
 /// Returns the result of `call()`, which calls the library; throws if it is negative. `action` completes "HDF5 cannot
 /// ...".
 template <class Call>

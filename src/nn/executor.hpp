@@ -18,6 +18,7 @@
 #include "core/step_numbers.hpp"
 #include "data/load/batch.hpp"
 #include "nn/graph/network.hpp"
+#include "nn/layer_times.hpp"
 #include "runtime/device.hpp"
 
 namespace lockstep::nn {
@@ -134,25 +135,6 @@ struct ArenaSlot {
   }
 };
 
-/// Time in one node while it was watched.
-struct ProfileRow {
-  std::string node{};
-  double forward_s = 0;
-  double backward_s = 0;
-};
-
-/// The time of passes, layer by layer. Timing changes no result, and no pass waits for it.
-class LayerTimes {
- public:
-  virtual ~LayerTimes() = default;
-
-  /// Starts to time passes enqueued by Executor::enqueue(); none of them may be recorded.
-  virtual void start_profile() = 0;
-  [[nodiscard]] virtual bool is_profiling() const noexcept = 0;
-  /// Waits for these passes and returns their times in forward order, without nodes that did nothing.
-  [[nodiscard]] virtual std::vector<ProfileRow> end_profile() = 0;
-};
-
 /// Further facts about the last pass: where numbers stop being finite. Inspection changes no result.
 class Inspection {
  public:
@@ -230,6 +212,7 @@ class Executor {
   virtual void end_sums(runtime::Stream& /*stream*/) {}
   [[nodiscard]] virtual LossSums ended_sums() { return {}; }
 
+  /// The times of passes enqueued by enqueue(); none of them may be recorded while they are timed.
   [[nodiscard]] virtual LayerTimes& layer_times() noexcept = 0;
 
   /// The inspection of this backend's passes; null if it has none.

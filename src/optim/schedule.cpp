@@ -68,12 +68,6 @@ std::string_view name(ScheduleKind kind) noexcept {
   return "polynomial";
 }
 
-std::optional<ScheduleKind> find_schedule_kind(std::string_view word) noexcept {
-  for (const ScheduleKind kind : all_schedule_kinds)
-    if (name(kind) == word) return kind;
-  return std::nullopt;
-}
-
 void check(const ScheduleSpec& spec) {
   expect(spec.lr >= 0 && std::isfinite(spec.lr), "lr", spec.lr, "a number of 0 or more");
   expect(spec.warmup_factor >= 0 && spec.warmup_factor <= 1, "warmup-factor", spec.warmup_factor,

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -19,7 +18,6 @@ inline constexpr std::array<ScheduleKind, 5> all_schedule_kinds{ScheduleKind::co
                                                                 ScheduleKind::polynomial};
 
 [[nodiscard]] std::string_view name(ScheduleKind kind) noexcept;
-[[nodiscard]] std::optional<ScheduleKind> find_schedule_kind(std::string_view word) noexcept;
 
 /// Each kind ignores the members that it does not use.
 struct ScheduleSpec {

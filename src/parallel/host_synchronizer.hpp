@@ -19,7 +19,6 @@
 #include "parallel/bucket_sums.hpp"
 #include "parallel/node_flags.hpp"
 #include "parallel/node_norms.hpp"
-#include "parallel/placement.hpp"
 #include "parallel/replica_guard.hpp"
 #include "parallel/sharding.hpp"
 #include "parallel/shared_array.hpp"

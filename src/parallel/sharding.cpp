@@ -9,6 +9,33 @@
 namespace lockstep::parallel {
 namespace {
 
+std::size_t bytes_of(const Slot& slot) noexcept { return slot.slice.count * sizeof(float); }
+
+/// The begin of the last bucket: the last slot, or as many slots earlier as the size allows.
+std::size_t last_bucket_begin(std::span<const Slot> slots, std::size_t limit) noexcept {
+  std::size_t begin = slots.size() - 1;
+  std::size_t bytes = bytes_of(slots[begin]);
+  while (begin > 0 && bytes + bytes_of(slots[begin - 1]) <= limit) bytes += bytes_of(slots[--begin]);
+  return begin;
+}
+
+/// The first slot after `begin` that makes the bytes since `begin` exceed `limit`.
+std::size_t bucket_end(std::span<const Slot> slots, std::size_t begin, std::size_t limit) noexcept {
+  std::size_t end = begin + 1;
+  std::size_t bytes = bytes_of(slots[begin]);
+  while (end < slots.size() && bytes + bytes_of(slots[end]) <= limit) bytes += bytes_of(slots[end++]);
+  return end;
+}
+
+/// Whether node k holds the k-th run of ranks, with runs of equal length.
+bool is_in_equal_blocks(const std::vector<int>& nodes, std::size_t n_nodes) {
+  if (nodes.size() % n_nodes != 0) return false;
+  const std::size_t block = nodes.size() / n_nodes;
+  for (std::size_t rank = 0; rank < nodes.size(); ++rank)
+    if (nodes[rank] != static_cast<int>(rank / block)) return false;
+  return true;
+}
+
 /// Returns the place nearest to `at` in the arena where a tensor begins or may be cut, or one in the gap behind it.
 std::size_t nearest_cut(std::span<const Slot> slots, std::size_t at) noexcept {
   const auto after = std::ranges::upper_bound(slots, at, {}, [](const Slot& slot) { return slot.slice.offset; });
@@ -20,6 +47,36 @@ std::size_t nearest_cut(std::span<const Slot> slots, std::size_t at) noexcept {
 }
 
 }  // namespace
+
+std::vector<core::Slice> plan_buckets(std::span<const Slot> slots, const BucketOptions& options) {
+  require_ordered(slots);
+  std::vector<core::Slice> buckets;
+  if (slots.empty()) return buckets;
+  const std::size_t last = last_bucket_begin(slots, options.last.value);
+  std::size_t begin = 0;
+  std::size_t offset = 0;
+  while (begin < slots.size()) {
+    const std::size_t limit = buckets.empty() ? options.first.value : options.target.value;
+    const std::size_t end = begin < last ? bucket_end(slots.first(last), begin, limit) : slots.size();
+    const std::size_t end_offset = end < slots.size() ? slots[end].slice.offset : arena_elements(slots);
+    buckets.push_back({offset, end_offset - offset});
+    begin = end;
+    offset = end_offset;
+  }
+  return buckets;
+}
+
+Placement place(const std::vector<int>& nodes, bool is_deterministic) {
+  Placement placement{.nodes = nodes, .n_nodes = 1 + *std::max_element(nodes.begin(), nodes.end()), .n_owners = 1};
+  if (is_deterministic && !is_in_equal_blocks(nodes, static_cast<std::size_t>(placement.n_nodes))) {
+    std::iota(placement.nodes.begin(), placement.nodes.end(), 0);
+    placement.n_nodes = static_cast<int>(nodes.size());
+  }
+  std::vector<int> sizes(static_cast<std::size_t>(placement.n_nodes));
+  for (const int node : placement.nodes) ++sizes[static_cast<std::size_t>(node)];
+  placement.n_owners = *std::min_element(sizes.begin(), sizes.end());
+  return placement;
+}
 
 std::size_t cut_length(const Slot& slot) noexcept {
   const std::size_t aligned = std::lcm(slot.block, alignment);

@@ -1,5 +1,6 @@
-// How the arenas are divided: into buckets, and each bucket into one slice per owner.
-// Invariant: a pure value of slots, buckets and the number of owners. Slices are those of comm::Call::part(), but each
+// How the arenas are divided: into buckets, which are communicated one after another, and each bucket into one slice for
+// each owner, a rank that sums and updates it.
+// Invariant: pure values, on which all ranks agree without a message. Slices are those of comm::Call::part(), but each
 // cut moves to the nearest place where a tensor or a block of its output channels begins. So a slice is also a slice of
 // the logical tensors. In units of plan_units() a cut moves only if a tensor's blocks do not divide block_elements.
 // Sums over blocks_in() do not depend on the owners.
@@ -7,13 +8,39 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
 #include "core/slice.hpp"
+#include "core/units.hpp"
 #include "parallel/slots.hpp"
 
 namespace lockstep::parallel {
+
+/// No bucket exceeds its size unless a single slot does.
+struct BucketOptions {
+  core::Bytes target{std::uint64_t{25} << 20};
+  core::Bytes first{std::uint64_t{1} << 20};  ///< small, so that communication starts early
+  core::Bytes last{std::uint64_t{1} << 20};   ///< small, because no computation is left to hide it behind
+};
+
+/// Returns buckets in the order of the arena, in which they become ready; together they are the whole arena. They
+/// depend on the slots alone. A bucket contains whole slots, and ends where the next one begins, so padding between
+/// slots belongs to one bucket.
+[[nodiscard]] std::vector<core::Slice> plan_buckets(std::span<const Slot> slots, const BucketOptions& options);
+
+/// Which ranks share an arena of parameters, and which of them are owners.
+struct Placement {
+  std::vector<int> nodes;  ///< of each rank: the group that shares memory
+  int n_nodes = 1;
+  /// Ranks of each node that own slices: as many as the smallest node has, so every node has one owner per slice.
+  int n_owners = 1;
+};
+
+/// `nodes`: as a Transport numbers them. In a deterministic run the ranks of a node must be a subtree of the tree over
+/// all ranks. If they are not (nodes of different size, or ranks placed cyclically), each rank counts as a node.
+[[nodiscard]] Placement place(const std::vector<int>& nodes, bool is_deterministic);
 
 /// Returns the length at whose multiples a slot may be cut: whole blocks of channels, and about block_elements if they
 /// are smaller.

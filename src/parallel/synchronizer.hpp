@@ -20,7 +20,6 @@
 #include "core/units.hpp"
 #include "optim/loss_scale.hpp"
 #include "optim/optimizer_spec.hpp"
-#include "parallel/bucket_plan.hpp"
 #include "parallel/replica_guard.hpp"
 #include "parallel/sharding.hpp"
 #include "parallel/slots.hpp"

@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "core/error.hpp"
 #include "core/handle.hpp"
-#include "core/source_location.hpp"
 #include "runtime/communicator.hpp"
 
 namespace lockstep::runtime {

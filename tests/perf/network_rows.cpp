@@ -5,7 +5,6 @@
 #include "nn/cuda/kernels/column_sums.hpp"
 #include "nn/cuda/kernels/elementwise.hpp"
 #include "nn/cuda/kernels/fold.hpp"
-#include "nn/cuda/kernels/images.hpp"
 #include "nn/cuda/kernels/loss.hpp"
 #include "nn/cuda/kernels/samples.hpp"
 #include "nn/cuda/kernels/softmax_cross_entropy.hpp"

@@ -1,22 +1,56 @@
-// Convolutions from a library of the device; matrix products are those of images of one pixel.
-// Invariant: planned once, for one problem and pass, and enqueued many times; enqueueing allocates nothing.
+// The products of a network as a GPU computes them: convolutions by a library of the device, and matrix products as
+// convolutions of images of one pixel.
+// Invariant: products follow from the network, for any number of samples; channels are those of layout.hpp, including
+// padding. A convolution is planned once, for one product, and enqueued many times; enqueueing allocates nothing.
 // Used by ops/conv; implemented for cuDNN, and by plain loops for tests.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "core/dtype.hpp"
-#include "nn/cuda/conv_problem.hpp"
+#include "nn/cuda/kernels/fold.hpp"
+#include "nn/cuda/layout.hpp"
 #include "nn/executor.hpp"
+#include "nn/graph/network.hpp"
 #include "runtime/device.hpp"
 
 namespace lockstep::nn::cuda {
+
+/// Square kernels.
+struct ConvProblem {
+  std::string name;             ///< of the node
+  std::uint64_t n_samples = 0;  ///< or rows of all samples
+  std::uint64_t height = 1;     ///< of the input
+  std::uint64_t width = 1;
+  std::uint64_t n_in = 0;
+  std::uint64_t n_out = 0;
+  std::uint64_t kernel = 1;
+  std::uint64_t stride = 1;
+  std::uint64_t padding = 0;
+
+  [[nodiscard]] std::uint64_t height_out() const noexcept { return (height + 2 * padding - kernel) / stride + 1; }
+  [[nodiscard]] std::uint64_t width_out() const noexcept { return (width + 2 * padding - kernel) / stride + 1; }
+  /// The sizes of inputs, weights and outputs.
+  [[nodiscard]] std::size_t x_elements() const noexcept { return n_samples * height * width * n_in; }
+  [[nodiscard]] std::size_t w_elements() const noexcept { return n_out * kernel * kernel * n_in; }
+  [[nodiscard]] std::size_t y_elements() const noexcept { return n_samples * height_out() * width_out() * n_out; }
+  [[nodiscard]] std::size_t n_elements() const noexcept { return x_elements() + w_elements() + y_elements(); }
+};
+
+/// Returns how kernels/fold.hpp computes a convolution of the network's input. Nothing unless it has a stride of 2, at
+/// most four channels, images of an even size, and an input that needs no gradient.
+[[nodiscard]] std::optional<Fold> fold_of(const Network& network, const Node& node);
+
+/// Everything except the name: "256x56x56x64 by 64x3x3/1+1".
+[[nodiscard]] std::string describe(const ConvProblem& problem);
 
 enum class ConvPass : std::uint8_t {
   forward,         ///< y from x and w

@@ -9,9 +9,10 @@
 
 #include "core/error.hpp"
 #include "nn/cuda/batch_sender.hpp"
-#include "nn/cuda/kernels/images.hpp"
+#include "nn/cuda/kernels/samples.hpp"
 #include "nn/cuda/program.hpp"
 #include "nn/ops/batch_norm/device_ranks.hpp"
+#include "nn/plan/planned_executor.hpp"
 #include "runtime/kernel/numbers.hpp"
 
 namespace lockstep::nn::cuda {
@@ -50,21 +51,11 @@ struct Results {
 };
 
 template <class T>
-class CudaExecutor final : public Executor {
+class CudaExecutor final : public PlannedExecutor {
  public:
   CudaExecutor(const Network& network, const ExecutorOptions& options, Convolutions& convolutions)
-      : network_{network}, options_{options}, convolutions_{convolutions}, parameters_{network_, plan_, options.place} {
-    core::require(options.max_batch > 0, "max_batch is positive");
-    const Node& first = network_.nodes().front();
-    has_ids_ = std::holds_alternative<Ids>(first.layer);
+      : PlannedExecutor{network, options}, convolutions_{convolutions}, parameters_{network_, plan_, options.place} {
     const auto n = static_cast<std::size_t>(options.max_batch);
-    const auto* const input = std::get_if<Input>(&first.layer);
-    has_pixels_ = input != nullptr && input->is_pixels;
-    x_bytes_ = n_elements(first.output) * (has_ids_      ? sizeof(std::int64_t)
-                                           : has_pixels_ ? sizeof(std::uint8_t)
-                                                         : sizeof(float));
-    y_bytes_ = options.loss == Loss::mse ? n_elements(network_.output()) * sizeof(float)
-                                         : n_sample_rows(network_.output()) * sizeof(std::int64_t);
     batches_ = BatchSender{{.y = n * y_bytes_,
                             .ids = n * sizeof(std::uint64_t),
                             .views = has_pixels_ ? n * sizeof(data::ImageView) : 0,
@@ -92,36 +83,7 @@ class CudaExecutor final : public Executor {
     arena_.expect(make_program(nullptr, options.max_batch, true)->n_bytes());
   }
 
-  [[nodiscard]] std::span<const ArenaSlot> slots() const noexcept override { return parameters_.slots().all(); }
-  [[nodiscard]] std::size_t arena_elements() const noexcept override { return parameters_.slots().n_elements(); }
-  void pack(int parameter, core::Slice rows, std::span<const float> logical, std::span<float> elements) const override {
-    parameters_.pack(parameter, rows, logical, elements);
-  }
-  void unpack(int parameter, core::Slice rows, std::span<const float> elements,
-              std::span<float> logical) const override {
-    parameters_.unpack(parameter, rows, elements, logical);
-  }
-
   [[nodiscard]] core::DType weights_type() const noexcept override { return dtype_of<T>(); }
-
-  void bind(DeviceSpan<const float> parameters, DeviceSpan<float> gradients,
-            DeviceSpan<const std::byte> weights) override {
-    core::require(parameters.size() == arena_elements() && gradients.size() == arena_elements() &&
-                      weights.size() == weights_bytes(),
-                  "arenas have arena_elements() elements");
-    core::require(arenas_.parameters == nullptr, "an executor is bound once");
-    arenas_.parameters = parameters.data();
-    arenas_.gradients = gradients.data();
-    if constexpr (std::is_same_v<T, float>)
-      arenas_.weights = parameters.data();
-    else
-      arenas_.weights = reinterpret_cast<const T*>(weights.data());
-    runtime::Stream stream;  // padding that no layer writes
-    stream.fill(
-        DeviceSpan<std::byte>::at(reinterpret_cast<std::byte*>(gradients.data()), gradients.size() * sizeof(float)),
-        std::byte{0});
-    stream.wait();
-  }
 
   void scale_loss(DeviceSpan<const float> scale) override {
     core::require(programs_.empty() && scale.size() == 1,
@@ -144,7 +106,7 @@ class CudaExecutor final : public Executor {
   void enqueue(const data::Batch& batch, Pass pass, const core::StepNumbers& numbers, Hooks& hooks,
                runtime::Stream& stream) override {
     const bool is_forward = pass == Pass::evaluation || pass == Pass::forward;
-    if (is_forward) check(batch);
+    if (is_forward) check(batch, fits_input(batch));
     core::require(is_forward || program_ != nullptr || n_ == 0, "a backward pass follows a forward pass in training");
     send_numbers(numbers, stream);
     if (is_forward) send(batch, stream);
@@ -158,7 +120,7 @@ class CudaExecutor final : public Executor {
 
   void send(const data::Batch& batch, const core::StepNumbers& numbers, Hooks& hooks,
             runtime::Stream& stream) override {
-    check(batch);
+    check(batch, fits_input(batch));
     core::require(batch.n > 0, "a batch to send has samples");
     send_numbers(numbers, stream);
     send(batch, stream);
@@ -204,7 +166,6 @@ class CudaExecutor final : public Executor {
     return sums_of(ended.results.bytes());
   }
 
-  [[nodiscard]] LayerTimes& layer_times() noexcept override { return times_; }
   [[nodiscard]] std::vector<std::string> slow_layers() const override { return {}; }
   [[nodiscard]] bool computes_in_floats() const override { return false; }
   [[nodiscard]] std::size_t n_bytes() const noexcept override {
@@ -218,6 +179,17 @@ class CudaExecutor final : public Executor {
     Buffer results{};
     runtime::Event copied{};
   };
+
+  [[nodiscard]] const SlotLayout& layout() const noexcept override { return parameters_; }
+  void set_arenas(DeviceSpan<const float> parameters, DeviceSpan<float> gradients,
+                  DeviceSpan<const std::byte> weights) override {
+    arenas_.parameters = parameters.data();
+    arenas_.gradients = gradients.data();
+    if constexpr (std::is_same_v<T, float>)
+      arenas_.weights = parameters.data();
+    else
+      arenas_.weights = reinterpret_cast<const T*>(weights.data());
+  }
 
   static LossSums sums_of(std::span<const std::byte> from) {
     Results results{};
@@ -235,18 +207,11 @@ class CudaExecutor final : public Executor {
     return {reinterpret_cast<float*>(all_statistics_.host().data()), n_statistics_};
   }
 
-  void check(const data::Batch& batch) const {
-    core::require(arenas_.parameters != nullptr, "an executor is bound to its arenas");
-    core::require(batch.n <= options_.max_batch, "a batch has at most max_batch samples");
-    core::require(has_pixels_ ? has_its_pixels(batch) : batch.x.size() == batch.n * x_bytes_,
-                  "the batch's samples have the network's input size");
-    core::require(batch.y.size() == batch.n * y_bytes_, "every sample of a batch has a label or target");
-    core::require(batch.ids.empty() || batch.ids.size() == batch.n, "every sample of a batch has an id");
-  }
-
   /// The number of levels of all channels of the network's input.
   [[nodiscard]] std::size_t n_levels() const { return network_.nodes().front().output[0] * LookUpPixels<T>::n_levels; }
-  [[nodiscard]] bool has_its_pixels(const data::Batch& batch) const {
+  /// Whether samples are as many numbers as the network's input has; or images of at most as many pixels.
+  [[nodiscard]] bool fits_input(const data::Batch& batch) const {
+    if (!has_pixels_) return batch.x.size() == batch.n * x_bytes_;
     if (batch.n == 0) return true;
     if (!batch.images || batch.images->views.size() != batch.n || batch.images->levels.size() != n_levels())
       return false;
@@ -341,17 +306,9 @@ class CudaExecutor final : public Executor {
     for (std::size_t slot = 0; slot < slots().size(); ++slot) pass.hooks->ready(slot);
   }
 
-  Network network_;
-  ExecutorOptions options_;
   Convolutions& convolutions_;
-  PassPlan plan_{plan_pass(network_)};
   ParameterLayout parameters_;
-  MarkedTimes times_{network_};
   runtime::Stream beside_{};  ///< PassContext's, unless layers are timed
-  bool has_ids_ = false;
-  bool has_pixels_ = false;
-  std::size_t x_bytes_ = 0;
-  std::size_t y_bytes_ = 0;
   BatchSender batches_{};
   Mirror results_{}, all_statistics_{};
   std::array<Ended, 2> ended_{};  ///< of two steps, in turn

@@ -13,7 +13,6 @@
 
 #include "core/dtype.hpp"
 #include "core/units.hpp"
-#include "nn/cuda/conv_problem.hpp"
 #include "nn/cuda/convolution.hpp"
 
 namespace lockstep::nn::cuda {

@@ -134,7 +134,7 @@ class Builder : public Common<T> {
   }
 
  private:
-  [[nodiscard]] std::size_t offset(int number) const { return this->parameters.offset(number); }
+  [[nodiscard]] std::size_t offset(int number) const { return this->parameters.slot_of(number).slice.offset; }
 
   const BackwardStep* step_ = nullptr;  ///< that is being planned
 };

@@ -36,26 +36,22 @@ void require_indices(const Node& node, const ValueLayout& layout, std::uint64_t 
 
 /// The places of parameters in the arenas. Rows are output channels or rows of a table. Parameters of one dimension
 /// have rows of one element.
-class ParameterLayout {
+class ParameterLayout final : public SlotLayout {
  public:
   /// `place`: as in ExecutorOptions.
   ParameterLayout(const Network& network, const PassPlan& plan, const PlaceParameters& place);
 
-  [[nodiscard]] const ParameterSlots& slots() const noexcept { return slots_; }
-  /// Where a parameter begins in the arenas.
-  [[nodiscard]] std::size_t offset(int parameter) const { return slots_.all()[slots_.number(parameter)].slice.offset; }
   /// The elements of a row in memory, including padding.
   [[nodiscard]] std::size_t row_elements(int parameter) const { return rows_.at(index(parameter)).n_elements(); }
 
-  // As those of Executor.
-  void pack(int parameter, core::Slice rows, std::span<const float> logical, std::span<float> elements) const;
-  void unpack(int parameter, core::Slice rows, std::span<const float> elements, std::span<float> logical) const;
+  void pack(int parameter, core::Slice rows, std::span<const float> logical, std::span<float> elements) const override;
+  void unpack(int parameter, core::Slice rows, std::span<const float> elements,
+              std::span<float> logical) const override;
 
  private:
   static std::size_t index(int parameter) { return static_cast<std::size_t>(parameter); }
 
   std::vector<ValueLayout> rows_;  ///< by parameter: a row has the layout of a sample of the value it multiplies
-  ParameterSlots slots_{};
 };
 
 }  // namespace lockstep::nn::cuda

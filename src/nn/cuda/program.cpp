@@ -104,7 +104,7 @@ void Program<T>::send(PassContext& pass) {
 }
 
 template <class T>
-void Program<T>::forward(PassContext& pass, LossTotals* totals, MarkedTimes& times, bool is_backward_next) {
+void Program<T>::forward(PassContext& pass, LossTotals* totals, LayerTimes& times, bool is_backward_next) {
   times.begin(pass.stream);
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     steps_[i].layer->forward(pass);
@@ -117,7 +117,7 @@ void Program<T>::forward(PassContext& pass, LossTotals* totals, MarkedTimes& tim
 }
 
 template <class T>
-void Program<T>::backward(PassContext& pass, MarkedTimes& times) {
+void Program<T>::backward(PassContext& pass, LayerTimes& times) {
   times.begin(pass.stream);
   BesidePass beside{pass};
   if (!std::exchange(has_loss_gradient_, false)) enqueue_loss(pass, true);

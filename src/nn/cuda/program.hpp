@@ -9,7 +9,7 @@
 
 #include "nn/cuda/kernels/loss.hpp"
 #include "nn/cuda/layers.hpp"
-#include "nn/cuda/marked_times.hpp"
+#include "nn/layer_times.hpp"
 
 namespace lockstep::nn::cuda {
 
@@ -26,9 +26,9 @@ class Program {
   void send(PassContext& pass);
   /// Adds the batch's loss to `totals`. The last node's time includes the loss. `is_backward_next`: backward() follows
   /// with the same numbers, so the loss and its gradient are computed together.
-  void forward(PassContext& pass, LossTotals* totals, MarkedTimes& times, bool is_backward_next);
+  void forward(PassContext& pass, LossTotals* totals, LayerTimes& times, bool is_backward_next);
   /// Called once after each forward pass; overwrites its values.
-  void backward(PassContext& pass, MarkedTimes& times);
+  void backward(PassContext& pass, LayerTimes& times);
 
  private:
   void enqueue_loss(PassContext& pass, bool is_backward);

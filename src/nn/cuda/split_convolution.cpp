@@ -3,7 +3,6 @@
 #include "core/error.hpp"
 #include "nn/cuda/convolution.hpp"
 #include "nn/cuda/kernels/elementwise.hpp"
-#include "nn/cuda/kernels/samples.hpp"
 
 namespace lockstep::nn::cuda {
 namespace {

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
-#include "core/suggest.hpp"
+#include "core/flags.hpp"
 
 namespace lockstep::nn {
 namespace {
@@ -124,35 +124,19 @@ Network movielens(const ModelSpec& spec) {
 }
 
 constexpr std::array<ModelInfo, 8> all_models{{
-    {"toy", "one linear layer, from any number of features to any number of outputs", toy},
-    {"mnist_cnn", "two 3x3 convolutions, max pooling, dropout and two linear layers", mnist_cnn},
-    {"resnet18", "ResNet of 18 layers, basic blocks", resnet18, false, true},
-    {"resnet34", "ResNet of 34 layers, basic blocks", resnet34, false, true},
-    {"resnet50", "ResNet of 50 layers, bottlenecks (v1.5)", resnet50, false, true},
-    {"resnet101", "ResNet of 101 layers, bottlenecks (v1.5)", resnet101, false, true},
-    {"resnet152", "ResNet of 152 layers, bottlenecks (v1.5)", resnet152, false, true},
-    {"movielens", "embeddings of users and items, side by side into one linear layer", movielens, true},
+    {"toy", toy},
+    {"mnist_cnn", mnist_cnn},
+    {"resnet18", resnet18, false, true},
+    {"resnet34", resnet34, false, true},
+    {"resnet50", resnet50, false, true},
+    {"resnet101", resnet101, false, true},
+    {"resnet152", resnet152, false, true},
+    {"movielens", movielens, true},
 }};
-
-[[noreturn]] void fail_unknown(std::string_view name) {
-  std::vector<std::string> names;
-  names.reserve(all_models.size());
-  for (const ModelInfo& model : all_models) names.emplace_back(model.name);
-  const auto meant = core::near_miss(name, names);
-  core::fail_usage({.what = fmt::format("unknown model '{}'", name),
-                    .expected = fmt::format("one of {}", core::join(names)),
-                    .fix = meant ? fmt::format("did you mean '{}'?", *meant) : std::string{}});
-}
 
 }  // namespace
 
-std::span<const ModelInfo> models() noexcept { return all_models; }
-
-const ModelInfo& find_model(std::string_view name) {
-  const auto model = std::find_if(all_models.begin(), all_models.end(), [&](const auto& m) { return m.name == name; });
-  if (model == all_models.end()) fail_unknown(name);
-  return *model;
-}
+const ModelInfo& find_model(std::string_view name) { return core::find_named(all_models, name, "model", ""); }
 
 Network make_model(const ModelSpec& spec) {
   const ModelInfo& model = find_model(spec.name);

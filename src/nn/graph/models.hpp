@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,14 +27,10 @@ struct ModelSpec {
 
 struct ModelInfo {
   std::string_view name;
-  std::string_view summary;
   Network (*make)(const ModelSpec&);
   bool takes_ids = false;
   bool has_stems = false;  ///< accepts cifar_stem
 };
-
-/// All models, in the order of --help.
-[[nodiscard]] std::span<const ModelInfo> models() noexcept;
 
 /// Throws core::Error (usage) if there is no such model or the spec does not fit it.
 [[nodiscard]] const ModelInfo& find_model(std::string_view name);

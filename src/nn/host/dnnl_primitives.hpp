@@ -14,6 +14,16 @@ namespace lockstep::nn::host {
 using Desc = dnnl::memory::desc;
 using Dims = dnnl::memory::dims;
 
+// Descriptions of primitives.
+using ConvDesc = dnnl::convolution_forward::primitive_desc;
+using ConvDataDesc = dnnl::convolution_backward_data::primitive_desc;
+using ConvWeightsDesc = dnnl::convolution_backward_weights::primitive_desc;
+using MatmulDesc = dnnl::matmul::primitive_desc;
+using BatchNormDesc = dnnl::batch_normalization_forward::primitive_desc;
+using BatchNormBackwardDesc = dnnl::batch_normalization_backward::primitive_desc;
+using MaxPoolDesc = dnnl::pooling_forward::primitive_desc;
+using MaxPoolBackwardDesc = dnnl::pooling_backward::primitive_desc;
+
 [[nodiscard]] Dims dims_of(const Desc& desc);
 [[nodiscard]] dnnl::memory::data_type type_of(const Desc& desc);
 
@@ -42,27 +52,24 @@ struct Window {
 };
 
 /// An empty `bias` means none. Never includes ReLU, because oneDNN's turns NaN into 0 and so hides it.
-[[nodiscard]] dnnl::convolution_forward::primitive_desc describe_conv(const dnnl::engine& engine, const Desc& src,
-                                                                      const Desc& weights, const Desc& bias,
-                                                                      const Desc& dst, const Window& window);
-[[nodiscard]] dnnl::convolution_backward_data::primitive_desc describe_conv_data(
-    const dnnl::engine& engine, const Desc& src, const Desc& weights, const Desc& dst, const Window& window,
-    const dnnl::convolution_forward::primitive_desc& forward);
-[[nodiscard]] dnnl::convolution_backward_weights::primitive_desc describe_conv_weights(
-    const dnnl::engine& engine, const Desc& src, const Desc& weights, const Desc& bias, const Desc& dst,
-    const Window& window, const dnnl::convolution_forward::primitive_desc& forward);
+[[nodiscard]] ConvDesc describe_conv(const dnnl::engine& engine, const Desc& src, const Desc& weights, const Desc& bias,
+                                     const Desc& dst, const Window& window);
+[[nodiscard]] ConvDataDesc describe_conv_data(const dnnl::engine& engine, const Desc& src, const Desc& weights,
+                                              const Desc& dst, const Window& window, const ConvDesc& forward);
+[[nodiscard]] ConvWeightsDesc describe_conv_weights(const dnnl::engine& engine, const Desc& src, const Desc& weights,
+                                                    const Desc& bias, const Desc& dst, const Window& window,
+                                                    const ConvDesc& forward);
 
 /// dst = a b (+ bias) (+ dst, if the product is added), for matrices with any strides.
-[[nodiscard]] dnnl::matmul::primitive_desc describe_matmul(const dnnl::engine& engine, const Desc& a, const Desc& b,
-                                                           const Desc& bias, const Desc& dst, bool is_added = false);
+[[nodiscard]] MatmulDesc describe_matmul(const dnnl::engine& engine, const Desc& a, const Desc& b, const Desc& bias,
+                                         const Desc& dst, bool is_added = false);
 
 /// With scale and shift. `is_training`: uses the batch's own mean and variance, which are then outputs.
-[[nodiscard]] dnnl::batch_normalization_forward::primitive_desc describe_batch_norm(const dnnl::engine& engine,
-                                                                                    const Desc& data, float epsilon,
-                                                                                    bool has_relu, bool is_training);
-[[nodiscard]] dnnl::batch_normalization_backward::primitive_desc describe_batch_norm_backward(
-    const dnnl::engine& engine, const Desc& data, float epsilon, bool has_relu,
-    const dnnl::batch_normalization_forward::primitive_desc& forward);
+[[nodiscard]] BatchNormDesc describe_batch_norm(const dnnl::engine& engine, const Desc& data, float epsilon,
+                                                bool has_relu, bool is_training);
+[[nodiscard]] BatchNormBackwardDesc describe_batch_norm_backward(const dnnl::engine& engine, const Desc& data,
+                                                                 float epsilon, bool has_relu,
+                                                                 const BatchNormDesc& forward);
 
 /// One argument of a primitive, and where its elements begin in the array that holds scales, then shifts.
 struct ScaleShiftArgument {
@@ -74,11 +81,11 @@ enum class ScaleShift { forward, backward, gradient };  ///< inputs of a pass, o
 /// The arguments by which batch normalization reads or writes an array of scales, then shifts.
 [[nodiscard]] std::vector<ScaleShiftArgument> scale_shift_arguments(std::size_t n_channels, ScaleShift what);
 
-[[nodiscard]] dnnl::pooling_forward::primitive_desc describe_max_pool(const dnnl::engine& engine, const Desc& src,
-                                                                      const Desc& dst, const Window& window);
-[[nodiscard]] dnnl::pooling_backward::primitive_desc describe_max_pool_backward(
-    const dnnl::engine& engine, const Desc& src, const Desc& dst, const Window& window,
-    const dnnl::pooling_forward::primitive_desc& forward);
+[[nodiscard]] MaxPoolDesc describe_max_pool(const dnnl::engine& engine, const Desc& src, const Desc& dst,
+                                            const Window& window);
+[[nodiscard]] MaxPoolBackwardDesc describe_max_pool_backward(const dnnl::engine& engine, const Desc& src,
+                                                             const Desc& dst, const Window& window,
+                                                             const MaxPoolDesc& forward);
 
 /// Where primitives run, and how many of them only change a layout.
 struct Run {

@@ -32,56 +32,46 @@ Blocking blocking_of(const Desc& desc) {
   return blocking;
 }
 
-dnnl::convolution_forward::primitive_desc describe_conv(const dnnl::engine& engine, const Desc& src,
-                                                        const Desc& weights, const Desc& bias, const Desc& dst,
-                                                        const Window& window) {
-  const dnnl::convolution_forward::desc desc{prop_kind::forward_training,
-                                             algorithm::convolution_direct,
-                                             src,
-                                             weights,
-                                             bias,
-                                             dst,
-                                             window.strides,
-                                             window.padding_begin,
-                                             window.padding_end};
+ConvDesc describe_conv(const dnnl::engine& engine, const Desc& src, const Desc& weights, const Desc& bias,
+                       const Desc& dst, const Window& window) {
+  const dnnl::convolution_forward::desc desc(prop_kind::forward_training, algorithm::convolution_direct, src, weights,
+                                             bias, dst, window.strides, window.padding_begin, window.padding_end);
   return {desc, make_attributes(), engine, may_be_empty};
 }
 
-dnnl::convolution_backward_data::primitive_desc describe_conv_data(
-    const dnnl::engine& engine, const Desc& src, const Desc& weights, const Desc& dst, const Window& window,
-    const dnnl::convolution_forward::primitive_desc& forward) {
-  const dnnl::convolution_backward_data::desc desc{
-      algorithm::convolution_direct, src, weights, dst, window.strides, window.padding_begin, window.padding_end};
+ConvDataDesc describe_conv_data(const dnnl::engine& engine, const Desc& src, const Desc& weights, const Desc& dst,
+                                const Window& window, const ConvDesc& forward) {
+  const dnnl::convolution_backward_data::desc desc(algorithm::convolution_direct, src, weights, dst, window.strides,
+                                                   window.padding_begin, window.padding_end);
   return {desc, make_attributes(), engine, forward, may_be_empty};
 }
 
-dnnl::convolution_backward_weights::primitive_desc describe_conv_weights(
-    const dnnl::engine& engine, const Desc& src, const Desc& weights, const Desc& bias, const Desc& dst,
-    const Window& window, const dnnl::convolution_forward::primitive_desc& forward) {
-  const dnnl::convolution_backward_weights::desc desc{
-      algorithm::convolution_direct, src, weights, bias, dst, window.strides, window.padding_begin, window.padding_end};
+ConvWeightsDesc describe_conv_weights(const dnnl::engine& engine, const Desc& src, const Desc& weights,
+                                      const Desc& bias, const Desc& dst, const Window& window,
+                                      const ConvDesc& forward) {
+  const dnnl::convolution_backward_weights::desc desc(algorithm::convolution_direct, src, weights, bias, dst,
+                                                      window.strides, window.padding_begin, window.padding_end);
   return {desc, make_attributes(), engine, forward, may_be_empty};
 }
 
-dnnl::matmul::primitive_desc describe_matmul(const dnnl::engine& engine, const Desc& a, const Desc& b, const Desc& bias,
-                                             const Desc& dst, bool is_added) {
-  const dnnl::matmul::desc desc{a, b, bias, dst};
+MatmulDesc describe_matmul(const dnnl::engine& engine, const Desc& a, const Desc& b, const Desc& bias, const Desc& dst,
+                           bool is_added) {
+  const dnnl::matmul::desc desc(a, b, bias, dst);
   return {desc, make_attributes(is_added), engine, may_be_empty};
 }
 
-dnnl::batch_normalization_forward::primitive_desc describe_batch_norm(const dnnl::engine& engine, const Desc& data,
-                                                                      float epsilon, bool has_relu, bool is_training) {
-  const dnnl::batch_normalization_forward::desc desc{
+BatchNormDesc describe_batch_norm(const dnnl::engine& engine, const Desc& data, float epsilon, bool has_relu,
+                                  bool is_training) {
+  const dnnl::batch_normalization_forward::desc desc(
       is_training ? prop_kind::forward_training : prop_kind::forward_inference, data, epsilon,
-      make_flags(has_relu, is_training)};
+      make_flags(has_relu, is_training));
   return {desc, make_attributes(), engine, may_be_empty};
 }
 
-dnnl::batch_normalization_backward::primitive_desc describe_batch_norm_backward(
-    const dnnl::engine& engine, const Desc& data, float epsilon, bool has_relu,
-    const dnnl::batch_normalization_forward::primitive_desc& forward) {
-  const dnnl::batch_normalization_backward::desc desc{prop_kind::backward, data, data, epsilon,
-                                                      make_flags(has_relu, true)};
+BatchNormBackwardDesc describe_batch_norm_backward(const dnnl::engine& engine, const Desc& data, float epsilon,
+                                                   bool has_relu, const BatchNormDesc& forward) {
+  const dnnl::batch_normalization_backward::desc desc(prop_kind::backward, data, data, epsilon,
+                                                      make_flags(has_relu, true));
   return {desc, make_attributes(), engine, forward, may_be_empty};
 }
 
@@ -91,19 +81,16 @@ std::vector<ScaleShiftArgument> scale_shift_arguments(std::size_t n_channels, Sc
   return {{what == ScaleShift::gradient ? DNNL_ARG_DIFF_SCALE_SHIFT : DNNL_ARG_SCALE_SHIFT, 0, both}};
 }
 
-dnnl::pooling_forward::primitive_desc describe_max_pool(const dnnl::engine& engine, const Desc& src, const Desc& dst,
-                                                        const Window& window) {
-  const dnnl::pooling_forward::desc desc{
-      prop_kind::forward_training, algorithm::pooling_max, src, dst, window.strides, window.kernel,
-      window.padding_begin,        window.padding_end};
+MaxPoolDesc describe_max_pool(const dnnl::engine& engine, const Desc& src, const Desc& dst, const Window& window) {
+  const dnnl::pooling_forward::desc desc(prop_kind::forward_training, algorithm::pooling_max, src, dst, window.strides,
+                                         window.kernel, window.padding_begin, window.padding_end);
   return {desc, make_attributes(), engine, may_be_empty};
 }
 
-dnnl::pooling_backward::primitive_desc describe_max_pool_backward(
-    const dnnl::engine& engine, const Desc& src, const Desc& dst, const Window& window,
-    const dnnl::pooling_forward::primitive_desc& forward) {
-  const dnnl::pooling_backward::desc desc{
-      algorithm::pooling_max, src, dst, window.strides, window.kernel, window.padding_begin, window.padding_end};
+MaxPoolBackwardDesc describe_max_pool_backward(const dnnl::engine& engine, const Desc& src, const Desc& dst,
+                                               const Window& window, const MaxPoolDesc& forward) {
+  const dnnl::pooling_backward::desc desc(algorithm::pooling_max, src, dst, window.strides, window.kernel,
+                                          window.padding_begin, window.padding_end);
   return {desc, make_attributes(), engine, forward, may_be_empty};
 }
 

@@ -31,78 +31,40 @@ Blocking blocking_of(const Desc& desc) {
   return blocking;
 }
 
-dnnl::convolution_forward::primitive_desc describe_conv(const dnnl::engine& engine, const Desc& src,
-                                                        const Desc& weights, const Desc& bias, const Desc& dst,
-                                                        const Window& window) {
-  return {engine,
-          prop_kind::forward_training,
-          algorithm::convolution_direct,
-          src,
-          weights,
-          bias,
-          dst,
-          window.strides,
-          window.padding_begin,
-          window.padding_end,
-          make_attributes(),
-          may_be_empty};
+ConvDesc describe_conv(const dnnl::engine& engine, const Desc& src, const Desc& weights, const Desc& bias,
+                       const Desc& dst, const Window& window) {
+  return ConvDesc(engine, prop_kind::forward_training, algorithm::convolution_direct, src, weights, bias, dst,
+                  window.strides, window.padding_begin, window.padding_end, make_attributes(), may_be_empty);
 }
 
-dnnl::convolution_backward_data::primitive_desc describe_conv_data(
-    const dnnl::engine& engine, const Desc& src, const Desc& weights, const Desc& dst, const Window& window,
-    const dnnl::convolution_forward::primitive_desc& forward) {
-  return {engine,
-          algorithm::convolution_direct,
-          src,
-          weights,
-          dst,
-          window.strides,
-          window.padding_begin,
-          window.padding_end,
-          forward,
-          make_attributes(),
-          may_be_empty};
+ConvDataDesc describe_conv_data(const dnnl::engine& engine, const Desc& src, const Desc& weights, const Desc& dst,
+                                const Window& window, const ConvDesc& forward) {
+  return ConvDataDesc(engine, algorithm::convolution_direct, src, weights, dst, window.strides, window.padding_begin,
+                      window.padding_end, forward, make_attributes(), may_be_empty);
 }
 
-dnnl::convolution_backward_weights::primitive_desc describe_conv_weights(
-    const dnnl::engine& engine, const Desc& src, const Desc& weights, const Desc& bias, const Desc& dst,
-    const Window& window, const dnnl::convolution_forward::primitive_desc& forward) {
-  return {engine,
-          algorithm::convolution_direct,
-          src,
-          weights,
-          bias,
-          dst,
-          window.strides,
-          window.padding_begin,
-          window.padding_end,
-          forward,
-          make_attributes(),
-          may_be_empty};
+ConvWeightsDesc describe_conv_weights(const dnnl::engine& engine, const Desc& src, const Desc& weights,
+                                      const Desc& bias, const Desc& dst, const Window& window,
+                                      const ConvDesc& forward) {
+  return ConvWeightsDesc(engine, algorithm::convolution_direct, src, weights, bias, dst, window.strides,
+                         window.padding_begin, window.padding_end, forward, make_attributes(), may_be_empty);
 }
 
-dnnl::matmul::primitive_desc describe_matmul(const dnnl::engine& engine, const Desc& a, const Desc& b, const Desc& bias,
-                                             const Desc& dst, bool is_added) {
-  return {engine, a, b, bias, dst, make_attributes(is_added), may_be_empty};
+MatmulDesc describe_matmul(const dnnl::engine& engine, const Desc& a, const Desc& b, const Desc& bias, const Desc& dst,
+                           bool is_added) {
+  return MatmulDesc(engine, a, b, bias, dst, make_attributes(is_added), may_be_empty);
 }
 
-dnnl::batch_normalization_forward::primitive_desc describe_batch_norm(const dnnl::engine& engine, const Desc& data,
-                                                                      float epsilon, bool has_relu, bool is_training) {
-  return {engine,
-          is_training ? prop_kind::forward_training : prop_kind::forward_inference,
-          data,
-          data,
-          epsilon,
-          make_flags(has_relu, is_training),
-          make_attributes(),
-          may_be_empty};
+BatchNormDesc describe_batch_norm(const dnnl::engine& engine, const Desc& data, float epsilon, bool has_relu,
+                                  bool is_training) {
+  return BatchNormDesc(engine, is_training ? prop_kind::forward_training : prop_kind::forward_inference, data, data,
+                       epsilon, make_flags(has_relu, is_training), make_attributes(), may_be_empty);
 }
 
-dnnl::batch_normalization_backward::primitive_desc describe_batch_norm_backward(
-    const dnnl::engine& engine, const Desc& data, float epsilon, bool has_relu,
-    const dnnl::batch_normalization_forward::primitive_desc& forward) {
-  return {engine,  prop_kind::backward, data,        data, data, epsilon, make_flags(has_relu, true),
-          forward, make_attributes(),   may_be_empty};
+BatchNormBackwardDesc describe_batch_norm_backward(const dnnl::engine& engine, const Desc& data, float epsilon,
+                                                   bool has_relu, const BatchNormDesc& forward) {
+  return BatchNormBackwardDesc(engine, prop_kind::backward, data, data, data, epsilon, make_flags(has_relu, true),
+                               forward, make_attributes(), may_be_empty);
 }
 
 std::vector<ScaleShiftArgument> scale_shift_arguments(std::size_t n_channels, ScaleShift what) {
@@ -113,37 +75,18 @@ std::vector<ScaleShiftArgument> scale_shift_arguments(std::size_t n_channels, Sc
   return {{DNNL_ARG_SCALE, 0, one}, {DNNL_ARG_SHIFT, n_channels, one}};
 }
 
-dnnl::pooling_forward::primitive_desc describe_max_pool(const dnnl::engine& engine, const Desc& src, const Desc& dst,
-                                                        const Window& window) {
-  return {engine,
-          prop_kind::forward_training,
-          algorithm::pooling_max,
-          src,
-          dst,
-          window.strides,
-          window.kernel,
-          Dims{0, 0},  // dilation
-          window.padding_begin,
-          window.padding_end,
-          make_attributes(),
-          may_be_empty};
+MaxPoolDesc describe_max_pool(const dnnl::engine& engine, const Desc& src, const Desc& dst, const Window& window) {
+  const Dims dilation{0, 0};
+  return MaxPoolDesc(engine, prop_kind::forward_training, algorithm::pooling_max, src, dst, window.strides,
+                     window.kernel, dilation, window.padding_begin, window.padding_end, make_attributes(),
+                     may_be_empty);
 }
 
-dnnl::pooling_backward::primitive_desc describe_max_pool_backward(
-    const dnnl::engine& engine, const Desc& src, const Desc& dst, const Window& window,
-    const dnnl::pooling_forward::primitive_desc& forward) {
-  return {engine,
-          algorithm::pooling_max,
-          src,
-          dst,
-          window.strides,
-          window.kernel,
-          Dims{0, 0},  // dilation
-          window.padding_begin,
-          window.padding_end,
-          forward,
-          make_attributes(),
-          may_be_empty};
+MaxPoolBackwardDesc describe_max_pool_backward(const dnnl::engine& engine, const Desc& src, const Desc& dst,
+                                               const Window& window, const MaxPoolDesc& forward) {
+  const Dims dilation{0, 0};
+  return MaxPoolBackwardDesc(engine, algorithm::pooling_max, src, dst, window.strides, window.kernel, dilation,
+                             window.padding_begin, window.padding_end, forward, make_attributes(), may_be_empty);
 }
 
 }  // namespace lockstep::nn::host

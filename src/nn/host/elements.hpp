@@ -24,6 +24,32 @@ void for_elements(const Tensor& tensor, const F& loop) {
   for_parts(n_physical(tensor.desc), least_elements, loop);
 }
 
+/// Computes x as float32, or rounded to bfloat16, for all elements of a tensor `x` of the other type.
+inline void widen(const Storage& storage, const Tensor& x, const Place& out) {
+  const auto* const from = storage.at<const core::bfloat16>(x.place);
+  auto* const to = storage.at<float>(out);
+  for_elements(x, [&](std::size_t begin, std::size_t end) {
+    loops().bfloats.to_floats(from + begin, to + begin, end - begin);
+  });
+}
+inline void round(const Storage& storage, const Place& x, const Tensor& out) {
+  const auto* const from = storage.at<const float>(x);
+  auto* const to = storage.at<core::bfloat16>(out.place);
+  for_elements(out, [&](std::size_t begin, std::size_t end) {
+    loops().bfloats.from_floats(from + begin, to + begin, end - begin);
+  });
+}
+
+inline void rectify(const Storage& storage, const Place& x, const Tensor& out) {
+  with_type(out, [&]<class T>(T) {
+    const auto* const from = storage.at<const T>(x);
+    auto* const to = storage.at<T>(out.place);
+    for_elements(out, [&](std::size_t begin, std::size_t end) {
+      loops().of<T>().relu(from + begin, to + begin, end - begin);
+    });
+  });
+}
+
 /// Computes the gradient before a ReLU from its output and the sum of one or two gradients of the output.
 inline void relu_backward(const Storage& storage, const Tensor& output, std::span<const Place> gradients,
                           const Tensor& result) {

@@ -3,150 +3,129 @@
 #include <Kokkos_Core.hpp>
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "core/error.hpp"
-#include "nn/host/executor_state.hpp"
 #include "nn/ops/batch_norm/host_statistics.hpp"
 
 namespace lockstep::nn::host {
 
-HostExecutor::HostExecutor(const Network& network, const ExecutorOptions& options) {
+void ActivationArena::grow(std::size_t n_bytes) {
+  data_.reset();
+  data_.reset(static_cast<std::byte*>(::operator new[](n_bytes, alignment)));
+  n_bytes_ = n_bytes;
+}
+
+HostExecutor::HostExecutor(const Network& network, const ExecutorOptions& options)
+    : PlannedExecutor{network, options},
+      computes_in_floats_{options.precision == Precision::bf16 && !computes_bf16(engine_)} {
   core::require(Kokkos::is_initialized(), "a Kokkos session is open");
-  core::require(options.max_batch > 0, "max_batch is positive");
-  state_ = std::make_unique<ExecutorState>(network, options);
-  state_->plan(options.max_batch, true);
-  state_->parameters.place(state_->network, state_->pass_plan, options.place);
+  // oneDNN's vectors may read beyond the end of an array of channels.
+  for (const Statistic& statistic : network_.statistics())
+    statistics_.emplace_back((statistic.n_channels + 15) / 16 * 16, statistic.initial);
+  plan(options.max_batch, true);
+  parameters_.place(network_, plan_, options_.place);
 }
 
-HostExecutor::~HostExecutor() = default;
-
-std::span<const ArenaSlot> HostExecutor::slots() const noexcept { return state_->parameters.slots().all(); }
-
-std::size_t HostExecutor::arena_elements() const noexcept { return state_->parameters.slots().n_elements(); }
-
-void HostExecutor::pack(int parameter, core::Slice rows, std::span<const float> logical,
-                        std::span<float> elements) const {
-  state_->parameters.pack(parameter, rows, logical, elements);
-}
-
-void HostExecutor::unpack(int parameter, core::Slice rows, std::span<const float> elements,
-                          std::span<float> logical) const {
-  state_->parameters.unpack(parameter, rows, elements, logical);
-}
-
-void HostExecutor::bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients,
-                        runtime::DeviceSpan<const std::byte> weights) {
-  core::require(parameters.size() == arena_elements() && gradients.size() == arena_elements() &&
-                    weights.size() == weights_bytes(),
-                "arenas have arena_elements() elements");
-  Bases& bases = state_->bases;
-  core::require(bases.parameters == nullptr, "an executor is bound once");
-  std::ranges::fill(runtime::on_host(gradients), 0.0f);  // padding that no layer writes
-  bases.parameters = reinterpret_cast<std::byte*>(const_cast<float*>(parameters.data()));
-  bases.gradients = reinterpret_cast<std::byte*>(gradients.data());
+void HostExecutor::set_arenas(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients,
+                              runtime::DeviceSpan<const std::byte> /*weights*/) {
+  gradients_ = runtime::on_host(gradients);
+  bases_.parameters = reinterpret_cast<std::byte*>(const_cast<float*>(parameters.data()));
+  bases_.gradients = reinterpret_cast<std::byte*>(gradients.data());
 }
 
 std::span<float> HostExecutor::statistic(int statistic) {
   const auto i = static_cast<std::size_t>(statistic);
-  return std::span{state_->statistics.at(i)}.first(state_->network.statistics()[i].n_channels);
+  return std::span{statistics_.at(i)}.first(network_.statistics()[i].n_channels);
+}
+
+Program& HostExecutor::plan(std::uint64_t n, bool is_training) {
+  const Common common{network_,     options_,           plan_, engine_, parameters_, statistics_, choices_,
+                      slow_layers_, computes_in_floats_};
+  auto program = std::make_unique<Program>(common, n, is_training);
+  planned_bytes_ = std::max(planned_bytes_, program->n_bytes());
+  return *(programs_[{n, is_training}] = std::move(program));
+}
+
+Program& HostExecutor::ready(std::uint64_t n, bool is_training) {
+  const auto found = programs_.find({n, is_training});
+  const bool is_new = found == programs_.end();
+  Program& program = is_new ? plan(n, is_training) : *found->second;
+  if (arena_.n_bytes() < planned_bytes_) {
+    arena_.grow(planned_bytes_);
+    bases_.arena = arena_.data();
+    for (const auto& [key, other] : programs_) other->rebase(bases_);
+  } else if (is_new) {
+    program.rebase(bases_);
+  }
+  return program;
 }
 
 void HostExecutor::enqueue(const data::Batch& batch, Pass pass, const core::StepNumbers& numbers, Hooks& hooks,
                            runtime::Stream& stream) {
-  LastPass& last = state_->last;
   const bool is_forward = pass == Pass::evaluation || pass == Pass::forward;
   if (is_forward) {
-    state_->check(batch);
-    last = {.batch = batch};
+    check(batch, batch.x.size() == batch.n * x_bytes_);
+    last_ = {.batch = batch};
   }
-  core::require(is_forward || last.pass != Pass::evaluation, "a backward pass follows a forward pass in training");
-  last.pass = pass;
-  last.numbers = numbers;
-  PassContext context{.batch = last.batch, .numbers = last.numbers, .hooks = &hooks, .stream = &stream};
-  context.run.stream = state_->stream;
+  core::require(is_forward || last_.pass != Pass::evaluation, "a backward pass follows a forward pass in training");
+  last_.pass = pass;
+  last_.numbers = numbers;
+  PassContext context{.batch = last_.batch, .numbers = last_.numbers, .hooks = &hooks, .stream = &stream};
+  context.run.stream = stream_;
+  PassReporter reporter{options_,   parameters_.slots(),
+                        gradients_, pass == Pass::backward_adding ? &accumulation_ : nullptr,
+                        times_,     stream,
+                        hooks};
   if (is_forward)
-    forward(context, pass == Pass::forward);
+    forward(context, pass == Pass::forward, reporter);
   else
-    backward(context, pass == Pass::backward_adding);
-  last.n_reorders += context.run.n_reorders;
+    backward(context, pass == Pass::backward_adding, reporter);
+  last_.n_reorders += context.run.n_reorders;
 }
 
-void HostExecutor::forward(PassContext& pass, bool is_training) {
+void HostExecutor::forward(PassContext& pass, bool is_training, PassReporter& reporter) {
   if (pass.batch.n == 0) {
-    if (is_training && state_->options.is_group_of_ranks) join_forward(state_->network, pass, state_->statistics);
+    if (is_training && options_.is_group_of_ranks) join_forward(network_, pass, statistics_);
     return;
   }
-  Program& program = state_->ready(pass.batch.n, is_training);
-  ForwardObserver observer{state_->options, state_->profile.get()};
-  const LossSums sums = program.forward(pass, observer);
-  state_->last.program = &program;
-  state_->last.is_finite = std::isfinite(sums.loss);
-  state_->sums += sums;
+  Program& program = ready(pass.batch.n, is_training);
+  times_.begin(*pass.stream);
+  const LossSums sums = program.forward(pass, reporter);
+  last_.program = &program;
+  last_.is_finite = std::isfinite(sums.loss);
+  sums_ += sums;
 }
 
-void HostExecutor::backward(PassContext& pass, bool is_adding) {
-  const std::span<float> gradients = state_->gradients();
+void HostExecutor::backward(PassContext& pass, bool is_adding, PassReporter& reporter) {
   if (pass.batch.n == 0) {
-    if (state_->options.is_group_of_ranks) join_backward(state_->network, pass);
-    if (!is_adding) std::ranges::fill(gradients, 0.0f);
+    if (options_.is_group_of_ranks) join_backward(network_, pass);
+    if (!is_adding) std::ranges::fill(gradients_, 0.0f);
     for (std::size_t slot = 0; slot < slots().size(); ++slot) pass.hooks->ready(slot);
     return;
   }
-  core::require(state_->last.program != nullptr, "a backward pass follows a forward pass that succeeded");
-  Accumulation* const accumulation = is_adding ? &state_->accumulation : nullptr;
-  BackwardObserver observer{state_->options, state_->parameters.slots(), gradients,
-                            accumulation,    state_->profile.get(),      *pass.hooks};
-  state_->last.program->backward(pass, observer);
+  core::require(last_.program != nullptr, "a backward pass follows a forward pass that succeeded");
+  times_.begin(*pass.stream);
+  last_.program->backward(pass, reporter);
 }
-
-LossSums HostExecutor::sums() { return std::exchange(state_->sums, {}); }
-
-bool HostExecutor::is_finite() const { return state_->last.is_finite; }
 
 /// Computes the last pass again, because its values may already be overwritten.
 std::string HostExecutor::find_not_finite() const {
-  const LastPass& last = state_->last;
-  if (last.program == nullptr) return {};
-  core::StepNumbers numbers = last.numbers;
+  if (last_.program == nullptr) return {};
+  core::StepNumbers numbers = last_.numbers;
   numbers.share_of_step = 0;
-  PassContext pass{.batch = last.batch, .numbers = numbers};
-  pass.run.stream = state_->stream;
-  FinitenessObserver observer{last.program->storage()};
-  static_cast<void>(last.program->forward(pass, observer));
-  const bool was_backward = last.pass == Pass::backward || last.pass == Pass::backward_adding;
-  if (was_backward && !observer.found()) last.program->backward(pass, observer);
-  return observer.found() ? state_->network.nodes()[*observer.found()].name : std::string{};
+  PassContext pass{.batch = last_.batch, .numbers = numbers};
+  pass.run.stream = stream_;
+  FinitenessObserver observer{last_.program->storage()};
+  static_cast<void>(last_.program->forward(pass, observer));
+  const bool was_backward = last_.pass == Pass::backward || last_.pass == Pass::backward_adding;
+  if (was_backward && !observer.found()) last_.program->backward(pass, observer);
+  return observer.found() ? network_.nodes()[*observer.found()].name : std::string{};
 }
-
-std::vector<std::string> HostExecutor::slow_layers() const {
-  return {state_->slow_layers.begin(), state_->slow_layers.end()};
-}
-
-bool HostExecutor::computes_in_floats() const { return state_->computes_in_floats; }
 
 std::size_t HostExecutor::n_bytes() const noexcept {
-  std::size_t n = std::max(state_->planned_bytes, state_->arena.n_bytes());
-  for (const std::vector<float>& statistic : state_->statistics) n += statistic.size() * sizeof(float);
+  std::size_t n = std::max(planned_bytes_, arena_.n_bytes());
+  for (const std::vector<float>& statistic : statistics_) n += statistic.size() * sizeof(float);
   return n;
-}
-
-std::size_t HostExecutor::n_reorders() const noexcept { return state_->last.n_reorders; }
-
-void HostExecutor::start_profile() { state_->profile = std::make_unique<Profile>(state_->network.nodes().size()); }
-
-bool HostExecutor::is_profiling() const noexcept { return state_->profile != nullptr; }
-
-std::vector<ProfileRow> HostExecutor::end_profile() {
-  std::vector<ProfileRow> rows;
-  const std::unique_ptr<Profile> profile = std::move(state_->profile);
-  if (!profile) return rows;
-  const auto& nodes = state_->network.nodes();
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const double forward_s = profile->forward_s[i], backward_s = profile->backward_s[i];
-    if (forward_s + backward_s > 0) rows.push_back({nodes[i].name, forward_s, backward_s});
-  }
-  return rows;
 }
 
 }  // namespace lockstep::nn::host

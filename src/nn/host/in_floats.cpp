@@ -30,21 +30,9 @@ struct Copy {
   Tensor kept{}, floats{};
 };
 
-void widen(const Storage& storage, const Copy& copy) {
-  const auto* const from = storage.at<const core::bfloat16>(copy.kept.place);
-  auto* const to = storage.at<float>(copy.floats.place);
-  for_elements(copy.kept, [&](std::size_t begin, std::size_t end) {
-    loops().bfloats.to_floats(from + begin, to + begin, end - begin);
-  });
-}
+void widen(const Storage& storage, const Copy& copy) { widen(storage, copy.kept, copy.floats.place); }
 
-void round(const Storage& storage, const Copy& copy) {
-  const auto* const from = storage.at<const float>(copy.floats.place);
-  auto* const to = storage.at<core::bfloat16>(copy.kept.place);
-  for_elements(copy.kept, [&](std::size_t begin, std::size_t end) {
-    loops().bfloats.from_floats(from + begin, to + begin, end - begin);
-  });
-}
+void round(const Storage& storage, const Copy& copy) { round(storage, copy.floats.place, copy.kept); }
 
 /// Provides a builder for a layer that works in float32.
 class FloatBuilder {

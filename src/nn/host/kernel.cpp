@@ -40,7 +40,8 @@ Primitive Builder::primitive(const dnnl::primitive_desc_base& described, Argumen
                              Primitive::Arguments more) {
   core::require(static_cast<bool>(described), "oneDNN has this primitive");
   if (is_reference(described)) note_slow(described);
-  for (const auto& [name, tensor] : arguments) more.emplace_back(name, storage.memory(tensor.desc, tensor.place, time));
+  for (const auto& [name, tensor] : arguments)
+    if (!tensor.desc.is_zero()) more.emplace_back(name, storage.memory(tensor.desc, tensor.place, time));
   const Desc scratchpad = described.scratchpad_desc();
   if (scratchpad.get_size() > 0)
     more.emplace_back(DNNL_ARG_SCRATCHPAD, storage.memory(scratchpad, make_bytes(scratchpad.get_size()), time));

@@ -81,8 +81,8 @@ class Builder : public Common {
   using Arguments = std::initializer_list<std::pair<int, Tensor>>;
   /// The description of a batch of samples of this shape, in order. The rows of all samples are one matrix.
   [[nodiscard]] Desc samples(const Shape& shape) const;
-  /// Adds the scratchpad; adds a line to slow_layers if it is reference code. Throws core::Error if `described` is
-  /// empty, which means that oneDNN has no such primitive.
+  /// Adds the scratchpad, and leaves out arguments that are empty tensors. Adds a line to slow_layers if it is reference
+  /// code. Throws core::Error if `described` is empty, which means that oneDNN has no such primitive.
   [[nodiscard]] Primitive primitive(const dnnl::primitive_desc_base& described, Arguments arguments,
                                     Primitive::Arguments more = {});
   /// `tensor` in the layout `desc`: itself, or a copy made by a reorder that is appended to `primitives`.
@@ -115,6 +115,17 @@ class Builder : public Common {
 using Kernel = PlannedLayer<Builder, Tensor, PassContext>;
 using Planned = PlannedNode<Builder, Tensor>;
 using MakeKernel = std::function<std::unique_ptr<Kernel>(const Planned&)>;
+
+/// A kernel that keeps its node and its first input.
+class NodeKernel : public Kernel {
+ protected:
+  explicit NodeKernel(const Planned& planned)
+      : node_{planned.node}, storage_{planned.builder.storage}, input_{planned.builder.use(planned.inputs[0])} {}
+
+  const Node& node_;
+  Storage& storage_;
+  const Tensor input_;
+};
 
 /// Defined by each layer of the table, nn/ops/NAME/host.cpp.
 #define LOCKSTEP_HOST_LAYER(L) [[nodiscard]] std::unique_ptr<Kernel> make_layer(const Planned& planned, const L& layer);

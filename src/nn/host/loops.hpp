@@ -70,7 +70,12 @@ struct Loops {
   ElementLoops<float> floats;
   ElementLoops<core::bfloat16> bfloats;
   template <class T>
-  [[nodiscard]] const ElementLoops<T>& of() const noexcept;
+  [[nodiscard]] const ElementLoops<T>& of() const noexcept {
+    if constexpr (sizeof(T) == sizeof(float))
+      return floats;
+    else
+      return bfloats;
+  }
   template <core::LoopSet set>
   [[nodiscard]] static const Loops& version() noexcept;
 
@@ -84,15 +89,6 @@ struct Loops {
   /// Puts elements of two rows of 16 side by side: out[r / 2][c][r % 2] = from[r][c]; an odd row's neighbour is 0.
   void (*pair_rows)(const float* from, core::bfloat16* to, std::size_t n_rows);
 };
-
-template <>
-inline const ElementLoops<float>& Loops::of<float>() const noexcept {
-  return floats;
-}
-template <>
-inline const ElementLoops<core::bfloat16>& Loops::of<core::bfloat16>() const noexcept {
-  return bfloats;
-}
 
 [[nodiscard]] inline const Loops& loops() noexcept { return *core::available_loops<Loops>().back(); }
 

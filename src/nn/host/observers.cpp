@@ -3,28 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/timer.hpp"
 #include "nn/host/elements.hpp"
 
 namespace lockstep::nn::host {
-
-void Profile::start() { last_s_ = core::now().value; }
-
-void Profile::stop(double& seconds) {
-  const double time_s = core::now().value;
-  seconds += time_s - last_s_;
-  last_s_ = time_s;
-}
-
-ForwardObserver::ForwardObserver(const ExecutorOptions& options, Profile* profile)
-    : options_{options}, profile_{profile} {
-  if (profile_ != nullptr) profile_->start();
-}
-
-void ForwardObserver::after_forward(std::size_t node, const Tensor&, const PassContext&) {
-  if (profile_ != nullptr) profile_->stop(profile_->forward_s[node]);
-  if (options_.on_progress) options_.on_progress();
-}
 
 void Accumulation::begin() {
   kept_.clear();
@@ -43,20 +24,23 @@ void Accumulation::add_to(std::span<float> gradient) {
   n_added_ += gradient.size();
 }
 
-BackwardObserver::BackwardObserver(const ExecutorOptions& options, const ParameterSlots& slots,
-                                   std::span<float> gradients, Accumulation* accumulation, Profile* profile,
-                                   Hooks& hooks)
+PassReporter::PassReporter(const ExecutorOptions& options, const ParameterSlots& slots, std::span<float> gradients,
+                           Accumulation* accumulation, LayerTimes& times, runtime::Stream& stream, Hooks& hooks)
     : options_{options},
       slots_{slots},
       gradients_{gradients},
       accumulation_{accumulation},
-      profile_{profile},
-      hooks_{hooks} {
-  if (profile_ != nullptr) profile_->start();
+      times_{times},
+      stream_{stream},
+      hooks_{hooks} {}
+
+void PassReporter::after_forward(std::size_t node, const Tensor&, const PassContext&) {
+  times_.forward_done(stream_, node);
+  if (options_.on_progress) options_.on_progress();
 }
 
 template <class F>
-void BackwardObserver::for_written(const BackwardStep& step, const F& f) const {
+void PassReporter::for_written(const BackwardStep& step, const F& f) const {
   if (accumulation_ == nullptr) return;
   for (const std::size_t planned : step.written) {
     const ArenaSlot& slot = slots_.of_planned(planned);
@@ -64,18 +48,18 @@ void BackwardObserver::for_written(const BackwardStep& step, const F& f) const {
   }
 }
 
-void BackwardObserver::before_backward(const BackwardStep& step, std::span<const Tensor>) {
+void PassReporter::before_backward(const BackwardStep& step, std::span<const Tensor>) {
   if (accumulation_ != nullptr) accumulation_->begin();
   for_written(step, [&](std::span<float> gradient) { accumulation_->keep(gradient); });
 }
 
-void BackwardObserver::after_backward(const BackwardStep& step) {
+void PassReporter::after_backward(const BackwardStep& step) {
   for_written(step, [&](std::span<float> gradient) { accumulation_->add_to(gradient); });
-  if (profile_ != nullptr) profile_->stop(profile_->backward_s[step.node]);
+  times_.backward_done(stream_, step.node);
   if (options_.on_progress) options_.on_progress();
   const core::Slice ready = slots_.reported_after(step.completed);
   for (std::size_t slot = ready.offset; slot < ready.end(); ++slot) hooks_.ready(slot);
-  if (profile_ != nullptr) profile_->start();
+  times_.begin(stream_);
 }
 
 void FinitenessObserver::after_forward(std::size_t node, const Tensor& output, const PassContext& pass) {

@@ -7,32 +7,9 @@
 #include <vector>
 
 #include "nn/host/program.hpp"
+#include "nn/layer_times.hpp"
 
 namespace lockstep::nn::host {
-
-/// Seconds of every node, each measured from the end of the previous one.
-struct Profile {
-  explicit Profile(std::size_t n_nodes) : forward_s(n_nodes, 0), backward_s(n_nodes, 0) {}
-
-  std::vector<double> forward_s, backward_s;
-
-  void start();
-  void stop(double& seconds);
-
- private:
-  double last_s_ = 0;
-};
-
-/// `profile` may be null.
-class ForwardObserver final : public PassObserver {
- public:
-  ForwardObserver(const ExecutorOptions& options, Profile* profile);
-  void after_forward(std::size_t node, const Tensor& output, const PassContext& pass) override;
-
- private:
-  const ExecutorOptions& options_;
-  Profile* profile_;
-};
 
 /// Keeps the gradients of one node while the node computes more, which are then added.
 class Accumulation {
@@ -47,12 +24,13 @@ class Accumulation {
   std::size_t n_added_ = 0;  ///< elements
 };
 
-/// Reports slots when they and all before them are complete.
-class BackwardObserver final : public PassObserver {
+/// Times nodes, and reports slots when they and all before them are complete.
+class PassReporter final : public PassObserver {
  public:
-  /// `accumulation` and `profile` may be null.
-  BackwardObserver(const ExecutorOptions& options, const ParameterSlots& slots, std::span<float> gradients,
-                   Accumulation* accumulation, Profile* profile, Hooks& hooks);
+  /// `accumulation` may be null.
+  PassReporter(const ExecutorOptions& options, const ParameterSlots& slots, std::span<float> gradients,
+               Accumulation* accumulation, LayerTimes& times, runtime::Stream& stream, Hooks& hooks);
+  void after_forward(std::size_t node, const Tensor& output, const PassContext& pass) override;
   void before_backward(const BackwardStep& step, std::span<const Tensor> gradients) override;
   void after_backward(const BackwardStep& step) override;
 
@@ -65,7 +43,8 @@ class BackwardObserver final : public PassObserver {
   const ParameterSlots& slots_;
   std::span<float> gradients_;
   Accumulation* accumulation_;
-  Profile* profile_;
+  LayerTimes& times_;
+  runtime::Stream& stream_;
   Hooks& hooks_;
 };
 

@@ -95,8 +95,9 @@ const std::optional<Desc>& ParameterLayout::find(int parameter) const {
   return descs_.at(static_cast<std::size_t>(parameter));
 }
 
-void ParameterLayout::set(int parameter, Desc desc) {
-  descs_.at(static_cast<std::size_t>(parameter)) = std::move(desc);
+void ParameterLayout::choose(int parameter, const Desc& desc) {
+  std::optional<Desc>& chosen = descs_.at(static_cast<std::size_t>(parameter));
+  if (!chosen) chosen = desc;
 }
 
 void ParameterLayout::place(const Network& network, const PassPlan& plan, const PlaceParameters& place) {

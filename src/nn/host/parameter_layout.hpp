@@ -13,27 +13,25 @@
 
 namespace lockstep::nn::host {
 
-class ParameterLayout {
+class ParameterLayout final : public SlotLayout {
  public:
   explicit ParameterLayout(const Network& network) : descs_(network.parameters().size()) {}
 
-  /// Empty before set().
+  /// Empty before choose().
   [[nodiscard]] const std::optional<Desc>& find(int parameter) const;
+  /// Sets the layout, unless it is set already: by an earlier program, or by another layer that reads the parameter.
   /// `desc`: its dimensions, read in order, are PyTorch's elements in order.
-  void set(int parameter, Desc desc);
+  void choose(int parameter, const Desc& desc);
 
   /// Makes the slots, once all layouts are set. `place`: as in ExecutorOptions.
   void place(const Network& network, const PassPlan& plan, const PlaceParameters& place);
-  /// Empty before place().
-  [[nodiscard]] const ParameterSlots& slots() const noexcept { return slots_; }
-  [[nodiscard]] const ArenaSlot& slot_of(int parameter) const { return slots_.all()[slots_.number(parameter)]; }
 
-  void pack(int parameter, core::Slice rows, std::span<const float> logical, std::span<float> elements) const;
-  void unpack(int parameter, core::Slice rows, std::span<const float> elements, std::span<float> logical) const;
+  void pack(int parameter, core::Slice rows, std::span<const float> logical, std::span<float> elements) const override;
+  void unpack(int parameter, core::Slice rows, std::span<const float> elements,
+              std::span<float> logical) const override;
 
  private:
   std::vector<std::optional<Desc>> descs_;
-  ParameterSlots slots_{};
 };
 
 /// Elements in order: the last dimension varies fastest.

@@ -24,7 +24,8 @@ class PlannedLayer {
 
   /// The most gradients of its output that it accepts; more are added up beforehand.
   [[nodiscard]] virtual std::size_t n_gradients_taken() const { return 1; }
-  /// Plans the backward pass. Returns the gradients of its inputs; those that need none may be empty.
+  /// Plans the backward pass, if its node needs a gradient: it has parameters, or one of its inputs needs a gradient.
+  /// Returns the gradients of its inputs; those that need none may be empty.
   [[nodiscard]] virtual std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) = 0;
   virtual void backward(Pass& pass) = 0;
 

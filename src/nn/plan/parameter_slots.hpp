@@ -1,6 +1,6 @@
 // The slots of parameters in the arenas, and when each is complete.
 // Invariant: slots are ascending, whatever order backward completes them in. All devices place parameters here.
-// Used by the parameter layouts of nn/host and nn/cuda, and by their backward passes.
+// Used by the parameter layouts of nn/host and nn/cuda, by their executors, and by their backward passes.
 #pragma once
 
 #include <cstddef>
@@ -39,6 +39,25 @@ class ParameterSlots {
   std::vector<std::size_t> of_parameter_{};  ///< by parameter: its number in slots_
   std::vector<std::size_t> of_planned_{};    ///< the same in the order of the plan
   std::vector<std::size_t> n_leading_{0};    ///< slots without an incomplete one before them, by completed parameters
+};
+
+/// The layout of parameters on a device: their slots, and the order of elements in each.
+class SlotLayout {
+ public:
+  virtual ~SlotLayout() = default;
+
+  /// Empty until parameters have places.
+  [[nodiscard]] const ParameterSlots& slots() const noexcept { return slots_; }
+  [[nodiscard]] const ArenaSlot& slot_of(int parameter) const { return slots_.all()[slots_.number(parameter)]; }
+
+  // As those of Executor.
+  virtual void pack(int parameter, core::Slice rows, std::span<const float> logical,
+                    std::span<float> elements) const = 0;
+  virtual void unpack(int parameter, core::Slice rows, std::span<const float> elements,
+                      std::span<float> logical) const = 0;
+
+ protected:
+  ParameterSlots slots_{};
 };
 
 }  // namespace lockstep::nn

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "data/augment/augment.hpp"
-#include "nn/cuda/kernels/images.hpp"
 #include "nn/cuda/kernels/samples.hpp"
 #include "nn/ops/embedding/kernels.hpp"
 #include "unit/kernels/nn_cuda.hpp"

@@ -8,7 +8,7 @@ trap 'rm -rf -- "$folder"' EXIT
 # Kernels of `only` have loads of 16 bytes alone. Kernels of `most` have some, and narrow ones of a few numbers for a block.
 only='(Rectify|RectifyBackward|Sum|AddBias|Cast|Normalize)<'
 most='(PartialMoments|PartialGradients|NormalizeBackward|PartialSums|NormalizeFeatures(Backward)?|PartialFeatureGradients|SoftmaxCrossEntropy|Update)<'
-printf '#include "%s"\n' nn/cuda/kernels/{elementwise,column_sums,loss}.cu nn/ops/{batch,layer}_norm/kernels.cu \
+printf '#include "%s"\n' nn/cuda/kernels/kernels.cu nn/ops/{batch,layer}_norm/kernels.cu \
   optim/cuda/{arena,device_rules}.cu >"$folder/kernels.cu"
 "$nvcc" -ptx -arch=sm_90 -O3 -DNDEBUG -std=c++20 --expt-relaxed-constexpr -fmad=false -diag-suppress 554,20011,20014 \
   -I"$src" -o "$folder/kernels.ptx" "$folder/kernels.cu"

@@ -10,9 +10,9 @@
 #include "comm/transport_threads.hpp"
 #include "core/error.hpp"
 #include "core/sum_hash.hpp"
-#include "parallel/bucket_plan.hpp"
 #include "parallel/control_word.hpp"
 #include "parallel/host_synchronizer.hpp"
+#include "parallel/sharding.hpp"
 #include "unit/parallel/ranks.hpp"
 
 namespace lockstep::parallel {

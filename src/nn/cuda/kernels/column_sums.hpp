@@ -19,6 +19,9 @@ struct PartialSums {
   double* partials;  ///< rows.n_partials()
 
   [[nodiscard]] Grid grid() const { return rows.grid(n_scratch * sizeof(float)); }
+  void touches(const auto& tell) const {
+    tell("partial_sums", {region(x, rows.n_elements())}, {region(partials, rows.n_partials())});
+  }
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
@@ -54,6 +57,10 @@ struct ColumnSums {
   float* out;
 
   [[nodiscard]] Grid grid() const { return PartJoin::grid<double>(rows); }
+  void touches(const auto& tell) const {
+    const std::size_t n = rows.n_channels();
+    tell("column_sums", {region(partials, rows.n_partials()), region(out, adds ? n : 0)}, {region(out, n)});
+  }
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
@@ -79,9 +86,5 @@ struct ColumnSums {
 [[nodiscard]] inline std::size_t column_sums_workspace_bytes(const GroupedRows& rows) {
   return rows.n_partials() * sizeof(double);
 }
-
-template <class T>
-void enqueue(runtime::Stream& stream, const PartialSums<T>& body);
-void enqueue(runtime::Stream& stream, const ColumnSums& body);
 
 }  // namespace lockstep::nn::cuda

@@ -18,11 +18,10 @@ struct Rectify {
   T* out;
 
   [[nodiscard]] std::size_t n() const { return n_elements / pack_channels; }
+  void touches(const auto& tell) const { tell("rectify", {region(x, n_elements)}, {region(out, n_elements)}); }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const auto values = load_channels(x, i);
-    Channels<T> result;
-    for (int k = 0; k < pack_channels; ++k) result.set(k, positive_part(values[k]));
-    store_channels(out, i, result);
+    store_each(out, i, [&](int k) { return positive_part(values[k]); });
   }
 };
 
@@ -36,12 +35,14 @@ struct RectifyBackward {
   T* out;
 
   [[nodiscard]] std::size_t n() const { return n_elements / pack_channels; }
+  void touches(const auto& tell) const {
+    tell("rectify_backward",
+         {region(y, n_elements), region(a, n_elements), region(b, b == nullptr ? 0 : n_elements)},
+         {region(out, n_elements)});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const auto of_y = load_channels(y, i), of_a = load_channels(a, i), of_b = load_channels_or_0(b, i);
-    Channels<T> result;
-    for (int k = 0; k < pack_channels; ++k)
-      result.set(k, of_y[k] <= 0 ? 0 : b == nullptr ? of_a[k] : of_a[k] + of_b[k]);
-    store_channels(out, i, result);
+    store_each(out, i, [&](int k) { return of_y[k] <= 0 ? 0 : b == nullptr ? of_a[k] : of_a[k] + of_b[k]; });
   }
 };
 
@@ -54,14 +55,12 @@ struct Sum {
   T* out;
 
   [[nodiscard]] std::size_t n() const { return n_elements / pack_channels; }
+  void touches(const auto& tell) const {
+    tell("sum", {region(a, n_elements), region(b, n_elements)}, {region(out, n_elements)});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const auto of_a = load_channels(a, i), of_b = load_channels(b, i);
-    Channels<T> result;
-    for (int k = 0; k < pack_channels; ++k) {
-      const float sum = of_a[k] + of_b[k];
-      result.set(k, has_relu ? positive_part(sum) : sum);
-    }
-    store_channels(out, i, result);
+    store_each(out, i, [&](int k) { return has_relu ? positive_part(of_a[k] + of_b[k]) : of_a[k] + of_b[k]; });
   }
 };
 
@@ -76,25 +75,34 @@ struct AddBias {
   T* out;
 
   [[nodiscard]] std::size_t n() const { return n_elements / pack_channels; }
+  void touches(const auto& tell) const {
+    tell("add_bias", {region(x, n_elements), region(bias, n_channels)}, {region(out, n_elements)});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const auto values = load_channels(x, i);
     const auto added = load_channels(bias, i % (n_channels / pack_channels));
-    Channels<T> result;
-    for (int k = 0; k < pack_channels; ++k) {
-      const float sum = values[k] + added[k];
-      result.set(k, has_relu ? positive_part(sum) : sum);
-    }
-    store_channels(out, i, result);
+    store_each(out, i, [&](int k) { return has_relu ? positive_part(values[k] + added[k]) : values[k] + added[k]; });
   }
 };
 
+/// Writes a gradient, a multiple of 8 elements, to its place in float32.
 template <class T>
-void enqueue(runtime::Stream& stream, const Rectify<T>& body);
-template <class T>
-void enqueue(runtime::Stream& stream, const RectifyBackward<T>& body);
-template <class T>
-void enqueue(runtime::Stream& stream, const Sum<T>& body);
-template <class T>
-void enqueue(runtime::Stream& stream, const AddBias<T>& body);
+struct KeepGradient {
+  std::size_t n_elements;
+  const T* gradient;
+  const float* added;  ///< the present values; or null
+  float* out;
+
+  [[nodiscard]] std::size_t n() const { return n_elements / pack_channels; }
+  void touches(const auto& tell) const {
+    tell("keep_gradient", {region(gradient, n_elements), region(added, added == nullptr ? 0 : n_elements)},
+         {region(out, n_elements)});
+  }
+  LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
+    const auto values = load_channels(gradient, i);
+    const auto kept = load_channels_or_0(added, i);
+    store_each(out, i, [&](int k) { return kept[k] + values[k]; });
+  }
+};
 
 }  // namespace lockstep::nn::cuda

@@ -45,6 +45,10 @@ struct FoldImages {
     return n_images * static_cast<std::size_t>(fold.folded_size(height)) *
            static_cast<std::size_t>(fold.folded_size(width));
   }
+  void touches(const auto& tell) const {
+    const std::size_t n_pixels = n_images * static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
+    tell("fold_images", {region(x, n_pixels * pack_channels)}, {region(out, n() * Fold::n_channels)});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const auto columns = static_cast<std::uint32_t>(fold.folded_size(width));
     const auto rows = static_cast<std::uint32_t>(fold.folded_size(height));
@@ -76,6 +80,10 @@ struct FoldWeight {
   T* out;
 
   [[nodiscard]] std::size_t n() const { return fold.weight_elements(n_out) / pack_channels; }
+  void touches(const auto& tell) const {
+    const auto n_taps = static_cast<std::size_t>(fold.kernel * fold.kernel);
+    tell("fold_weight", {region(weight, n_out * n_taps * pack_channels)}, {region(out, n() * pack_channels)});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const auto index = static_cast<std::uint32_t>(i), n = static_cast<std::uint32_t>(fold.n_squares());
     const int half = static_cast<int>(index % 2);
@@ -103,6 +111,11 @@ struct KeepFoldedGradient {
   float* out;         ///< {n_out, kernel, kernel, 8}
 
   [[nodiscard]] std::size_t n() const { return n_out * static_cast<std::size_t>(fold.kernel * fold.kernel); }
+  void touches(const auto& tell) const {
+    const std::size_t n_kept = n() * pack_channels;
+    tell("keep_folded_gradient", {region(gradient, fold.weight_elements(n_out)), region(out, adds ? n_kept : 0)},
+         {region(out, n_kept)});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const auto index = static_cast<std::uint32_t>(i), size = static_cast<std::uint32_t>(fold.kernel);
     // Counted from the first row of the first square, which is never negative.
@@ -118,12 +131,5 @@ struct KeepFoldedGradient {
     store_channels(out, i, kept);
   }
 };
-
-template <class T>
-void enqueue(runtime::Stream& stream, const FoldImages<T>& body);
-template <class T>
-void enqueue(runtime::Stream& stream, const FoldWeight<T>& body);
-template <class T>
-void enqueue(runtime::Stream& stream, const KeepFoldedGradient<T>& body);
 
 }  // namespace lockstep::nn::cuda

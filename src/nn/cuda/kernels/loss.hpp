@@ -53,6 +53,17 @@ struct LossRows {
     return {static_cast<unsigned>(n_rows), 32 * static_cast<int>(std::min<std::size_t>(warps, most_threads / 32))};
   }
 
+  /// For a kernel that also reads targets.
+  template <class Target>
+  void touches(const auto& tell, const char* name, const Target* targets, std::size_t n_targets) const {
+    const std::size_t n = n_rows * row_elements;
+    tell(name,
+         {region(outputs, n), region(targets, n_targets), region(numbers, numbers == nullptr ? 0 : 1),
+          region(loss_scale, loss_scale == nullptr ? 0 : 1)},
+         {region(gradient, gradient == nullptr ? 0 : n), region(losses, n_rows),
+          region(has_bad_label, has_bad_label == nullptr ? 0 : 1)});
+  }
+
   /// The row of this block.
   template <class Team>
   LOCKSTEP_HOST_DEVICE const T* row(const Team& team) const {
@@ -116,6 +127,7 @@ struct NegativeLog {
   const std::int64_t* labels;
 
   [[nodiscard]] Grid grid() const { return rows.grid(); }
+  void touches(const auto& tell) const { rows.touches(tell, "negative_log", labels, rows.n_rows); }
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
@@ -152,6 +164,7 @@ struct MeanSquare {
   const float* targets;
 
   [[nodiscard]] Grid grid() const { return rows.grid(); }
+  void touches(const auto& tell) const { rows.touches(tell, "mean_square", targets, rows.n_rows * rows.n_outputs); }
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
@@ -188,6 +201,9 @@ struct SumLosses {
   LossTotals* totals;
 
   [[nodiscard]] static Grid grid() { return {.n_blocks = 1, .n_threads = max_threads}; }
+  void touches(const auto& tell) const {
+    tell("sum_losses", {region(losses, n_rows), region(totals, 1)}, {region(totals, 1)});
+  }
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
@@ -210,11 +226,5 @@ struct SumLosses {
     });
   }
 };
-
-template <class T>
-void enqueue(runtime::Stream& stream, const NegativeLog<T>& body);
-template <class T>
-void enqueue(runtime::Stream& stream, const MeanSquare<T>& body);
-void enqueue(runtime::Stream& stream, const SumLosses& body);
 
 }  // namespace lockstep::nn::cuda

@@ -27,8 +27,14 @@ namespace lockstep::nn::cuda {
 using runtime::kernel::fused;
 using runtime::kernel::Grid;
 using runtime::kernel::Pack;
+using runtime::kernel::region;
 using runtime::kernel::round_to;
 using runtime::kernel::to_float;
+
+/// Enqueues a kernel of nn/cuda or nn/ops: for its grid(), or else for n() elements. Its touches(tell) calls
+/// tell(name, reads, writes) with all memory that it touches. Defined in enqueue.hpp, for files *.cu.
+template <class Kernel>
+void enqueue(runtime::Stream& stream, const Kernel& kernel);
 
 inline constexpr int pack_channels = 8;
 
@@ -81,6 +87,13 @@ LOCKSTEP_HOST_DEVICE void store_channels(T* elements, std::size_t index, const C
 #else
   std::memcpy(static_cast<void*>(elements + index * pack_channels), &channels, sizeof channels);
 #endif
+}
+/// Stores f(k) as channel k of the pack, rounded.
+template <class T, class F>
+LOCKSTEP_HOST_DEVICE void store_each(T* elements, std::size_t index, const F& f) noexcept {
+  Channels<T> channels;
+  for (int k = 0; k < pack_channels; ++k) channels.set(k, f(k));
+  store_channels(elements, index, channels);
 }
 /// Zeros if `elements` is null.
 template <class T>

@@ -29,6 +29,9 @@ struct SoftmaxCrossEntropy {
     return {static_cast<unsigned>(rows.n_rows),
             warp_size * static_cast<int>(std::min<std::size_t>(warps, max_threads / warp_size)), 0};
   }
+  void touches(const auto& tell) const {
+    rows.touches(tell, has_warp_for_row() ? "softmax_cross_entropy" : "softmax_of_long_rows", labels, rows.n_rows);
+  }
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
@@ -288,8 +291,5 @@ struct SoftmaxCrossEntropy {
     });
   }
 };
-
-template <class T>
-void enqueue(runtime::Stream& stream, const SoftmaxCrossEntropy<T>& body);
 
 }  // namespace lockstep::nn::cuda

@@ -5,20 +5,19 @@ namespace lockstep::nn::host {
 namespace {
 
 /// Both inputs get the same gradient: the output's own, unless a ReLU changes it.
-class AddKernel final : public Kernel {
+class AddKernel final : public NodeKernel {
  public:
   AddKernel(const Planned& planned, const Add& layer)
-      : storage_{planned.builder.storage}, has_relu_{layer.has_relu}, second_desc_{planned.inputs[1].desc} {
+      : NodeKernel{planned}, has_relu_{layer.has_relu}, second_desc_{planned.inputs[1].desc} {
     Builder& builder = planned.builder;
-    a_ = builder.use(planned.inputs[0]).place;
-    b_ = builder.reordered(builder.use(planned.inputs[1]), planned.inputs[0].desc, before_).place;
-    output_ = builder.make(planned.inputs[0].desc);
+    b_ = builder.reordered(builder.use(planned.inputs[1]), input_.desc, before_).place;
+    output_ = builder.make(input_.desc);
   }
 
   void forward(PassContext& pass) override {
     run_all(before_, pass.run);
     with_type(output_, [&]<class T>(T) {
-      const auto* const a = storage_.at<const T>(a_);
+      const auto* const a = storage_.at<const T>(input_.place);
       const auto* const b = storage_.at<const T>(b_);
       auto* const out = storage_.at<T>(output_.place);
       const auto add = has_relu_ ? loops().of<T>().add_relu : loops().of<T>().add;
@@ -45,10 +44,9 @@ class AddKernel final : public Kernel {
   }
 
  private:
-  const Storage& storage_;
   bool has_relu_;
   Desc second_desc_;
-  Place a_{}, b_{};
+  Place b_{};
   std::vector<Place> gradients_{};
   Tensor result_{};
   std::vector<Primitive> before_{};  ///< for inputs with another layout

@@ -49,6 +49,14 @@ struct PartialGradients {
   GradientSums* partials;
 
   [[nodiscard]] Grid grid() const { return rows.grid(2 * n_scratch * sizeof(float)); }
+  void touches(const auto& tell) const {
+    const std::size_t n = rows.n_elements();
+    tell("partial_gradients",
+         {region(x, n), region(passed.gradient, n), region(passed.skip, passed.skip == nullptr ? 0 : n),
+          region(passed.mask, passed.mask == nullptr ? 0 : n / pack_channels),
+          region(mean, rows.n_groups() * rows.n_channels())},
+         {region(partials, rows.n_partials()), region(residual_gradient, residual_gradient == nullptr ? 0 : n)});
+  }
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
@@ -107,6 +115,12 @@ struct ScaleShiftGradients {
   float* of_bias;
 
   [[nodiscard]] std::size_t n() const { return n_channels; }
+  void touches(const auto& tell) const {
+    const std::size_t of_groups = n_groups * n_channels, n_read = adds ? n_channels : 0;
+    tell("scale_shift_gradients",
+         {region(sums, of_groups), region(inverse, of_groups), region(of_weight, n_read), region(of_bias, n_read)},
+         {region(of_weight, n_channels), region(of_bias, n_channels)});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t channel) const {
     double weight = 0, bias = 0;
     for (std::size_t at = channel; at < n_groups * n_channels; at += n_channels) {
@@ -130,6 +144,16 @@ struct GroupGradients {
   ScaleShiftGradients of_parameters;  ///< from the sums of one group; or without channels
 
   [[nodiscard]] Grid grid() const { return PartJoin::grid<GradientSums>(rows); }
+  void touches(const auto& tell) const {
+    const std::size_t n = rows.n_groups() * rows.n_channels();
+    const ScaleShiftGradients& of = of_parameters;
+    const std::size_t n_read = of.adds ? of.n_channels : 0;
+    tell("group_gradients",
+         {region(partials, rows.n_partials()), region(inverse, n), region(of.of_weight, n_read),
+          region(of.of_bias, n_read)},
+         {region(sums, n), region(offset, n), region(slope, n), region(of.of_weight, of.n_channels),
+          region(of.of_bias, of.n_channels)});
+  }
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
@@ -179,6 +203,15 @@ struct NormalizeBackward {
   T* out;  ///< may be x, passed.gradient or passed.skip
 
   [[nodiscard]] Grid grid() const { return rows.grid(0); }
+  void touches(const auto& tell) const {
+    const std::size_t n = rows.n_elements(), of_groups = rows.n_groups() * rows.n_channels();
+    tell("normalize_backward",
+         {region(x, n), region(passed.gradient, n), region(passed.skip, passed.skip == nullptr ? 0 : n),
+          region(passed.mask, passed.mask == nullptr ? 0 : n / pack_channels), region(mean, of_groups),
+          region(inverse, of_groups), region(offset, of_groups), region(slope, of_groups),
+          region(weight, rows.n_channels())},
+         {region(out, n)});
+  }
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
@@ -212,12 +245,5 @@ struct NormalizeBackward {
     });
   }
 };
-
-template <class T>
-void enqueue(runtime::Stream& stream, const PartialGradients<T>& body);
-void enqueue(runtime::Stream& stream, const GroupGradients& body);
-void enqueue(runtime::Stream& stream, const ScaleShiftGradients& body);
-template <class T>
-void enqueue(runtime::Stream& stream, const NormalizeBackward<T>& body);
 
 }  // namespace lockstep::nn::cuda

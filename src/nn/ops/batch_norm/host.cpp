@@ -20,7 +20,7 @@ struct Group {
   Tensor input{}, output{};
   Tensor mean{}, variance{};
   Tensor positive{};  ///< the primitive's record of where ReLU is positive
-  dnnl::batch_normalization_forward::primitive_desc described{};
+  BatchNormDesc described{};
   Primitive forward{}, backward{};
 };
 
@@ -34,16 +34,14 @@ Tensor slice(const Tensor& whole, std::size_t first, std::size_t n) {
   return {whole.desc.submemory_desc(dims, Dims(dims.size(), 0)), place};
 }
 
-class BatchNormKernel final : public Kernel {
+class BatchNormKernel final : public NodeKernel {
  public:
-  BatchNormKernel(const Planned& planned, const BatchNorm& layer)
-      : node_{planned.node}, layer_{layer}, storage_{planned.builder.storage}, input_{planned.inputs[0]} {
+  BatchNormKernel(const Planned& planned, const BatchNorm& layer) : NodeKernel{planned}, layer_{layer} {
     Builder& builder = planned.builder;
     n_channels_ = static_cast<std::size_t>(node_.output[0]);
     is_training_ = builder.is_training;
     channels_ = plain_desc({static_cast<memory::dim>(n_channels_)});
-    for (const int parameter : node_.parameters)
-      if (!builder.parameters.find(parameter)) builder.parameters.set(parameter, channels_);
+    for (const int parameter : node_.parameters) builder.parameters.choose(parameter, channels_);
     weight_ = builder.parameter(node_.parameters[0]).place;
     bias_ = builder.parameter(node_.parameters[1]).place;
     running_mean_ = &builder.statistics[static_cast<std::size_t>(node_.statistics[0])];
@@ -59,7 +57,7 @@ class BatchNormKernel final : public Kernel {
   void forward(PassContext& pass) override {
     gather_scale_shift();
     for (const Group& group : groups_) group.forward.run(pass.run);
-    if (layer_.has_relu && !includes_relu_) relu();
+    if (layer_.has_relu && !includes_relu_) rectify(storage_, output_.place, output_);
     if (includes_relu_) pass.is_finite = pass.is_finite && has_finite_arrays();
     if (is_training_ && pass.numbers.share_of_step > 0) move_statistics(pass);
   }
@@ -107,18 +105,8 @@ class BatchNormKernel final : public Kernel {
   }
 
  private:
-  dnnl::batch_normalization_forward::primitive_desc describe(const Builder& builder, const Desc& data,
-                                                             bool has_relu) const {
+  BatchNormDesc describe(const Builder& builder, const Desc& data, bool has_relu) const {
     return describe_batch_norm(builder.engine, data, static_cast<float>(layer_.eps), has_relu, is_training_);
-  }
-
-  void relu() const {
-    with_type(output_, [&]<class T>(T) {
-      auto* const out = storage_.at<T>(output_.place);
-      for_elements(output_, [&](std::size_t begin, std::size_t end) {
-        loops().of<T>().relu(out + begin, out + begin, end - begin);
-      });
-    });
   }
 
   void plan_group(Builder& builder, std::size_t first, std::size_t n) {
@@ -131,13 +119,11 @@ class BatchNormKernel final : public Kernel {
     core::require(static_cast<bool>(group.described), "oneDNN has this batch normalization");
     Primitive::Arguments more = statistics_arguments(builder, group);
     append_scale_shift(builder, scale_shift_, ScaleShift::forward, more);
-    if (is_training_ && includes_relu_) {
-      group.positive = builder.make(group.described.workspace_desc());
-      more.emplace_back(DNNL_ARG_WORKSPACE,
-                        builder.storage.memory(group.positive.desc, group.positive.place, builder.time));
-    }
-    group.forward = builder.primitive(group.described, {{DNNL_ARG_SRC, group.input}, {DNNL_ARG_DST, group.output}},
-                                      std::move(more));
+    if (is_training_ && includes_relu_) group.positive = builder.make(group.described.workspace_desc());
+    group.forward = builder.primitive(
+        group.described,
+        {{DNNL_ARG_SRC, group.input}, {DNNL_ARG_DST, group.output}, {DNNL_ARG_WORKSPACE, group.positive}},
+        std::move(more));
   }
 
   /// Uses the batch's own statistics, or the running ones.
@@ -167,13 +153,11 @@ class BatchNormKernel final : public Kernel {
     Primitive::Arguments more;
     append_scale_shift(builder, scale_shift_, ScaleShift::backward, more);
     append_scale_shift(builder, of_scale_shift_, ScaleShift::gradient, more);
-    if (includes_relu_)
-      more.emplace_back(DNNL_ARG_WORKSPACE,
-                        builder.storage.memory(group.positive.desc, group.positive.place, builder.time));
     group.backward = builder.primitive(described,
                                        {{DNNL_ARG_SRC, group.input},
                                         {DNNL_ARG_MEAN, group.mean},
                                         {DNNL_ARG_VARIANCE, group.variance},
+                                        {DNNL_ARG_WORKSPACE, group.positive},
                                         {DNNL_ARG_DIFF_DST, gradient},
                                         {DNNL_ARG_DIFF_SRC, result}},
                                        std::move(more));
@@ -222,10 +206,7 @@ class BatchNormKernel final : public Kernel {
     }
   }
 
-  const Node& node_;
   BatchNorm layer_;
-  Storage& storage_;
-  Tensor input_;
   bool is_training_ = false;
   bool includes_relu_ = false;  ///< by oneDNN's primitives; where that is reference code only, we apply ReLU ourselves
   std::size_t n_channels_ = 0;

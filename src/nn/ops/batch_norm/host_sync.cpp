@@ -12,19 +12,16 @@ namespace {
 /// Samples are added up in at most this many parts, so the number of threads does not change the sums.
 constexpr std::size_t most_sum_parts = 16;
 
-class SyncBatchNormKernel final : public Kernel {
+class SyncBatchNormKernel final : public NodeKernel {
  public:
   SyncBatchNormKernel(const Planned& planned, const BatchNorm& layer)
-      : node_{planned.node},
+      : NodeKernel{planned},
         layer_{layer},
-        storage_{planned.builder.storage},
         n_samples_{static_cast<std::size_t>(planned.builder.n)},
-        input_{planned.builder.use(planned.inputs[0])},
         image_{image_layout(input_.desc)} {
     Builder& builder = planned.builder;
     for (const int parameter : node_.parameters)
-      if (!builder.parameters.find(parameter))
-        builder.parameters.set(parameter, plain_desc({static_cast<dnnl::memory::dim>(image_.n_channels)}));
+      builder.parameters.choose(parameter, plain_desc({static_cast<dnnl::memory::dim>(image_.n_channels)}));
     weight_ = builder.parameter(node_.parameters[0]).place;
     bias_ = builder.parameter(node_.parameters[1]).place;
     running_mean_ = &builder.statistics[static_cast<std::size_t>(node_.statistics[0])];
@@ -194,11 +191,8 @@ class SyncBatchNormKernel final : public Kernel {
     return {offset, slope};
   }
 
-  const Node& node_;
   BatchNorm layer_;
-  Storage& storage_;
   std::size_t n_samples_;
-  Tensor input_;
   ImageLayout image_;
   Place weight_{}, bias_{}, weight_gradient_{}, bias_gradient_{};
   std::vector<float>* running_mean_ = nullptr;

@@ -26,6 +26,13 @@ struct Normalize {
   std::uint8_t* mask;  ///< with ReLU, unless null: a bit for each element, 1 where it passes; a byte for each pack
 
   [[nodiscard]] Grid grid() const { return rows.grid(0); }
+  void touches(const auto& tell) const {
+    const std::size_t channels = rows.n_channels(), n = rows.n_elements(), of_groups = rows.n_groups() * channels;
+    tell("normalize",
+         {region(x, n), region(residual, residual == nullptr ? 0 : n), region(mean, of_groups),
+          region(inverse, of_groups), region(weight, channels), region(bias, channels)},
+         {region(out, n), region(mask, mask == nullptr ? 0 : n / pack_channels)});
+  }
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
@@ -62,8 +69,5 @@ struct Normalize {
     });
   }
 };
-
-template <class T>
-void enqueue(runtime::Stream& stream, const Normalize<T>& body);
 
 }  // namespace lockstep::nn::cuda

@@ -21,6 +21,9 @@ struct ShareMoments {
   double* shared;
 
   [[nodiscard]] std::size_t n() const { return n_channels; }
+  void touches(const auto& tell) const {
+    tell("share_moments", {region(moments, n_channels)}, {region(shared, shared_elements(n_channels))});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t channel) const {
     const Moments& own = moments[channel];
     shared[channel] = own.n * own.mean;
@@ -38,6 +41,10 @@ struct JoinMoments {
   float* inverse;
 
   [[nodiscard]] std::size_t n() const { return n_channels; }
+  void touches(const auto& tell) const {
+    tell("join_moments", {region(shared, shared_elements(n_channels))},
+         {region(moments, n_channels), region(mean, n_channels), region(inverse, n_channels)});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t channel) const {
     const double n_values = shared[2 * n_channels], value = shared[channel] / n_values;
     const double squares = shared[n_channels + channel] - n_values * value * value;
@@ -58,15 +65,15 @@ struct JoinGradients {
   float* slope;
 
   [[nodiscard]] std::size_t n() const { return n_channels; }
+  void touches(const auto& tell) const {
+    tell("join_gradients", {region(sums, n_channels), region(moments, n_channels), region(inverse, n_channels)},
+         {region(offset, n_channels), region(slope, n_channels)});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t channel) const {
     const auto factor = static_cast<double>(inverse[channel]);
     offset[channel] = static_cast<float>(sums[channel].gradient / moments[channel].n);
     slope[channel] = static_cast<float>(sums[channel].product / moments[channel].n * factor * factor);
   }
 };
-
-void enqueue(runtime::Stream& stream, const ShareMoments& body);
-void enqueue(runtime::Stream& stream, const JoinMoments& body);
-void enqueue(runtime::Stream& stream, const JoinGradients& body);
 
 }  // namespace lockstep::nn::cuda

@@ -51,6 +51,9 @@ struct PartialMoments {
   Moments* partials;  ///< rows.n_partials()
 
   [[nodiscard]] Grid grid() const { return rows.grid(2 * n_scratch * sizeof(float)); }
+  void touches(const auto& tell) const {
+    tell("partial_moments", {region(x, rows.n_elements())}, {region(partials, rows.n_partials())});
+  }
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
@@ -109,6 +112,12 @@ struct MoveStatistics {
   float* running_variance;
 
   [[nodiscard]] std::size_t n() const { return n_channels; }
+  void touches(const auto& tell) const {
+    tell("move_statistics",
+         {region(moments, n_groups * n_channels), region(numbers, 1), region(running_mean, n_channels),
+          region(running_variance, n_channels)},
+         {region(running_mean, n_channels), region(running_variance, n_channels)});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t channel) const {
     if (!(numbers->share_of_step > 0)) return;
     const double kept = numbers->begins_step ? 1 - momentum : 1, taken = momentum * numbers->share_of_step;
@@ -138,6 +147,14 @@ struct GroupMoments {
   MoveStatistics move;  ///< by the moments of one group; or without channels
 
   [[nodiscard]] Grid grid() const { return PartJoin::grid<Moments>(rows); }
+  void touches(const auto& tell) const {
+    const std::size_t n = rows.n_groups() * rows.n_channels(), n_moved = move.n_channels;
+    tell("group_moments",
+         {region(partials, rows.n_partials()), region(move.numbers, n_moved > 0 ? 1 : 0),
+          region(move.running_mean, n_moved), region(move.running_variance, n_moved)},
+         {region(moments, n), region(mean, n), region(inverse, n), region(move.running_mean, n_moved),
+          region(move.running_variance, n_moved)});
+  }
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
@@ -172,15 +189,12 @@ struct InvertDeviations {
   float* inverse;
 
   [[nodiscard]] std::size_t n() const { return n_channels; }
+  void touches(const auto& tell) const {
+    tell("invert_deviations", {region(running_variance, n_channels)}, {region(inverse, n_channels)});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t channel) const {
     inverse[channel] = static_cast<float>(1 / __builtin_sqrt(static_cast<double>(running_variance[channel]) + eps));
   }
 };
-
-template <class T>
-void enqueue(runtime::Stream& stream, const PartialMoments<T>& body);
-void enqueue(runtime::Stream& stream, const GroupMoments& body);
-void enqueue(runtime::Stream& stream, const MoveStatistics& body);
-void enqueue(runtime::Stream& stream, const InvertDeviations& body);
 
 }  // namespace lockstep::nn::cuda

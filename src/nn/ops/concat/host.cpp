@@ -7,10 +7,10 @@
 namespace lockstep::nn::host {
 namespace {
 
-class ConcatKernel final : public Kernel {
+class ConcatKernel final : public NodeKernel {
  public:
   explicit ConcatKernel(const Planned& planned)
-      : node_{planned.node}, storage_{planned.builder.storage}, n_{static_cast<std::size_t>(planned.builder.n)} {
+      : NodeKernel{planned}, n_{static_cast<std::size_t>(planned.builder.n)} {
     Builder& builder = planned.builder;
     width_ = static_cast<std::size_t>(node_.output[0]);
     std::size_t column = 0;
@@ -72,8 +72,6 @@ class ConcatKernel final : public Kernel {
     });
   }
 
-  const Node& node_;
-  const Storage& storage_;
   std::size_t n_;
   std::size_t width_ = 0;
   std::vector<Part> parts_{};

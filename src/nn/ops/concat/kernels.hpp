@@ -27,6 +27,9 @@ struct CopyColumns {
     return (n_columns | n_zeros | from_width | from_first | to_width | to_first) % pack_channels == 0;
   }
   [[nodiscard]] std::size_t n() const { return n_rows * (n_columns + n_zeros) / (is_packed() ? pack_channels : 1); }
+  void touches(const auto& tell) const {
+    tell("copy_columns", {region(from, n_rows * from_width)}, {region(to, n_rows * to_width)});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const std::size_t step = is_packed() ? pack_channels : 1, width = (n_columns + n_zeros) / step;
     const std::size_t row = i / width, column = i % width * step;
@@ -39,8 +42,5 @@ struct CopyColumns {
     }
   }
 };
-
-template <class T>
-void enqueue(runtime::Stream& stream, const CopyColumns<T>& body);
 
 }  // namespace lockstep::nn::cuda

@@ -25,17 +25,14 @@ auto prefer_layout(const Desc& layout, memory::data_type type, const Describe& d
   return is_as_fast ? same : free;
 }
 
-class ConvKernel final : public Kernel {
+class ConvKernel final : public NodeKernel {
  public:
-  ConvKernel(const Planned& planned, const Conv& layer)
-      : node_{planned.node}, storage_{planned.builder.storage}, window_{window_of(layer)}, input_{planned.inputs[0]} {
+  ConvKernel(const Planned& planned, const Conv& layer) : NodeKernel{planned}, window_{window_of(layer)} {
     Builder& builder = planned.builder;
     if (layer.has_bias) bias_ = plain_desc({static_cast<memory::dim>(layer.n_out)});
     const Layouts chosen = choose_layouts(builder);
-    if (!builder.parameters.find(node_.parameters[0])) {
-      builder.parameters.set(node_.parameters[0], chosen.of_weights);
-      if (!bias_.is_zero()) builder.parameters.set(node_.parameters[1], bias_);
-    }
+    builder.parameters.choose(node_.parameters[0], chosen.of_weights);
+    if (layer.has_bias) builder.parameters.choose(node_.parameters[1], bias_);
     const Tensor weights = builder.parameter(node_.parameters[0]);
     const auto describe = [&](const Desc& layout) {
       return describe_conv(builder.engine, chosen.src, layout, bias_, chosen.dst, window_);
@@ -107,15 +104,9 @@ class ConvKernel final : public Kernel {
 
   void run_forward(Builder& builder, const Tensor& weights) {
     const Tensor used = lay_out(builder, weights, described_.weights_desc(), copy_, forward_);
-    if (bias_.is_zero()) {
-      forward_.push_back(
-          builder.primitive(described_, {{DNNL_ARG_SRC, src_}, {DNNL_ARG_WEIGHTS, used}, {DNNL_ARG_DST, output_}}));
-    } else {
-      forward_.push_back(builder.primitive(described_, {{DNNL_ARG_SRC, src_},
-                                                        {DNNL_ARG_WEIGHTS, used},
-                                                        {DNNL_ARG_BIAS, builder.parameter(node_.parameters[1])},
-                                                        {DNNL_ARG_DST, output_}}));
-    }
+    const Tensor bias = bias_.is_zero() ? Tensor{} : builder.parameter(node_.parameters[1]);
+    forward_.push_back(builder.primitive(
+        described_, {{DNNL_ARG_SRC, src_}, {DNNL_ARG_WEIGHTS, used}, {DNNL_ARG_BIAS, bias}, {DNNL_ARG_DST, output_}}));
   }
 
   void plan_weights(Builder& builder, const Tensor& gradient) {
@@ -129,16 +120,11 @@ class ConvKernel final : public Kernel {
     if (is_better_by_columns(builder, gradient, target, described)) return plan_columns(builder, gradient, target);
     const bool is_direct = described.diff_weights_desc() == target.desc;
     const Tensor computed = is_direct ? target : builder.make(described.diff_weights_desc());
-    if (bias_.is_zero()) {
-      of_weights_.push_back(builder.primitive(
-          described, {{DNNL_ARG_SRC, src_}, {DNNL_ARG_DIFF_DST, gradient}, {DNNL_ARG_DIFF_WEIGHTS, computed}}));
-    } else {
-      of_weights_.push_back(
-          builder.primitive(described, {{DNNL_ARG_SRC, src_},
-                                        {DNNL_ARG_DIFF_DST, gradient},
-                                        {DNNL_ARG_DIFF_WEIGHTS, computed},
-                                        {DNNL_ARG_DIFF_BIAS, builder.gradient(node_.parameters[1])}}));
-    }
+    const Tensor of_bias = bias_.is_zero() ? Tensor{} : builder.gradient(node_.parameters[1]);
+    of_weights_.push_back(builder.primitive(described, {{DNNL_ARG_SRC, src_},
+                                                        {DNNL_ARG_DIFF_DST, gradient},
+                                                        {DNNL_ARG_DIFF_WEIGHTS, computed},
+                                                        {DNNL_ARG_DIFF_BIAS, of_bias}}));
     if (!is_direct) builder.reorder(computed, target, of_weights_);
   }
 
@@ -202,13 +188,10 @@ class ConvKernel final : public Kernel {
     return target;
   }
 
-  const Node& node_;
-  const Storage& storage_;
   Window window_;
-  Tensor input_;
   Tensor src_{};  ///< the input in the layout of the primitives
   Desc bias_{};
-  dnnl::convolution_forward::primitive_desc described_{};
+  ConvDesc described_{};
   std::vector<Primitive> forward_{};
   std::vector<Primitive> of_weights_{}, of_data_{};
   std::optional<ConvColumns> columns_{};

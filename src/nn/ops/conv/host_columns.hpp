@@ -12,7 +12,7 @@ namespace lockstep::nn::host {
 
 class ConvColumns {
  public:
-  using Gradient = dnnl::convolution_backward_weights::primitive_desc;
+  using Gradient = ConvWeightsDesc;
 
   /// Handles a convolution without bias. Returns nothing unless channels and weights are in whole blocks of 16 and maps
   /// are small.

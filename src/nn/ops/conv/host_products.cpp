@@ -34,10 +34,9 @@ Tensor transpose(const Tensor& matrix, dim stride) {
   return {{{dims[1], dims[0]}, memory::data_type::f32, Dims{1, stride}}, matrix.place};
 }
 
-class ConvProductsKernel final : public Kernel {
+class ConvProductsKernel final : public NodeKernel {
  public:
-  ConvProductsKernel(const Planned& planned, const Conv& layer)
-      : node_{planned.node}, storage_{planned.builder.storage}, has_bias_{layer.has_bias}, input_{planned.inputs[0]} {
+  ConvProductsKernel(const Planned& planned, const Conv& layer) : NodeKernel{planned}, has_bias_{layer.has_bias} {
     Builder& builder = planned.builder;
     n_ = static_cast<dim>(builder.n);
     const Dims in = dims_of(input_.desc), out = with_batch(builder.n, node_.output);
@@ -48,15 +47,14 @@ class ConvProductsKernel final : public Kernel {
     src_stride_ = in[1] * in[2] * in[3];
     dst_stride_ = out[1] * out[2] * out[3];
     weights_stride_ = kernel_ * kernel_ * n_in_;
-    if (!builder.parameters.find(node_.parameters[0])) {
-      builder.parameters.set(node_.parameters[0], channels_last({n_out_, n_in_, kernel_, kernel_}));
-      if (has_bias_) builder.parameters.set(node_.parameters[1], plain_desc({n_out_}));
-    }
+    builder.parameters.choose(node_.parameters[0], channels_last({n_out_, n_in_, kernel_, kernel_}));
+    if (has_bias_) builder.parameters.choose(node_.parameters[1], plain_desc({n_out_}));
     weights_ = builder.parameter(node_.parameters[0]).place;
     src_ = builder.reordered(input_, channels_last(in), forward_);
     output_ = builder.make(channels_last(out));
     for (const Strip& strip : strips_) {
-      const Tensor bias = has_bias_ && strip.is_first ? builder.parameter(node_.parameters[1]) : Tensor{};
+      Tensor bias;
+      if (has_bias_ && strip.is_first) bias = matrix_in(builder.parameter(node_.parameters[1]).place, 0, 1, n_out_, n_out_);
       add_product(builder, src_at(strip), transpose(weights_at(strip, weights_), weights_stride_), bias,
                   dst_at(strip, output_.place), !strip.is_first, forward_);
     }
@@ -118,16 +116,9 @@ class ConvProductsKernel final : public Kernel {
 
   void add_product(Builder& builder, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& result,
                    bool is_added, std::vector<Primitive>& primitives) const {
-    if (bias.desc.is_zero()) {
-      const auto described = describe_matmul(builder.engine, a.desc, b.desc, {}, result.desc, is_added);
-      primitives.push_back(
-          builder.primitive(described, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, result}}));
-      return;
-    }
-    const Tensor row{{{1, n_out_}, memory::data_type::f32, memory::format_tag::ab}, bias.place};
-    const auto described = describe_matmul(builder.engine, a.desc, b.desc, row.desc, result.desc, is_added);
+    const auto described = describe_matmul(builder.engine, a.desc, b.desc, bias.desc, result.desc, is_added);
     primitives.push_back(builder.primitive(
-        described, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_BIAS, row}, {DNNL_ARG_DST, result}}));
+        described, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_BIAS, bias}, {DNNL_ARG_DST, result}}));
   }
 
   void clear(const Tensor& tensor) const {
@@ -136,10 +127,7 @@ class ConvProductsKernel final : public Kernel {
                  [&](std::size_t begin, std::size_t end) { std::fill(elements + begin, elements + end, 0.0f); });
   }
 
-  const Node& node_;
-  const Storage& storage_;
   bool has_bias_;
-  Tensor input_;
   Tensor src_{};  ///< the input, channels last
   dim n_ = 0, n_in_ = 0, n_out_ = 0, kernel_ = 0;
   dim src_stride_ = 0, dst_stride_ = 0, weights_stride_ = 0;  ///< of samples, and of output channels

@@ -17,14 +17,12 @@ std::array<std::uint32_t, 2> key_of(std::uint64_t seed, std::uint64_t epoch) {
 }
 
 /// A sample's mask depends on its id and the logical place of each element, not on batch, rank or layout.
-class DropoutKernel final : public Kernel {
+class DropoutKernel final : public NodeKernel {
  public:
   DropoutKernel(const Planned& planned, const Dropout& layer)
-      : node_{planned.node},
-        storage_{planned.builder.storage},
+      : NodeKernel{planned},
         seed_{planned.builder.options.seed},
         n_{static_cast<std::size_t>(planned.builder.n)},
-        input_{planned.builder.use(planned.inputs[0])},
         is_identity_{!planned.builder.is_training || layer.probability == 0} {
     output_ = input_;
     if (is_identity_) return;
@@ -98,11 +96,8 @@ class DropoutKernel final : public Kernel {
     });
   }
 
-  const Node& node_;
-  Storage& storage_;
   std::uint64_t seed_;
   std::size_t n_;
-  Tensor input_;
   bool is_identity_;
   bool is_permuted_ = false;  ///< memory is not in logical order
   float factor_ = 1;

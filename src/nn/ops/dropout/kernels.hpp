@@ -34,6 +34,10 @@ struct DropElements {
     grid.scratch_bytes = sizeof(std::uint32_t) * 4;
     return grid;
   }
+  void touches(const auto& tell) const {
+    tell("drop_elements", {region(x, n() * pack_channels), region(ids, n_samples), region(numbers, 1)},
+         {region(out, n() * pack_channels)});
+  }
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
@@ -58,9 +62,7 @@ struct DropElements {
         const unsigned kept =
             stride == 1 && element % 4 == 0 ? kept_together(sample, element) : kept_apart(sample, element, stride);
         const auto values = load_channels(x, i);
-        Channels<T> result;
-        for (int k = 0; k < pack_channels; ++k) result.set(k, (kept >> k & 1) != 0 ? values[k] * factor : 0);
-        store_channels(out, i, result);
+        store_each(out, i, [&](int k) { return (kept >> k & 1) != 0 ? values[k] * factor : 0; });
       }
     });
   }
@@ -104,8 +106,5 @@ struct DropElements {
     return kept;
   }
 };
-
-template <class T>
-void enqueue(runtime::Stream& stream, const DropElements<T>& body);
 
 }  // namespace lockstep::nn::cuda

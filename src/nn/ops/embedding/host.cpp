@@ -11,20 +11,17 @@ namespace {
 
 using dnnl::memory;
 
-class EmbeddingKernel final : public Kernel {
+class EmbeddingKernel final : public NodeKernel {
  public:
   EmbeddingKernel(const Planned& planned, const Embedding& layer)
-      : node_{planned.node}, storage_{planned.builder.storage}, parameters_{planned.builder.parameters}, layer_{layer} {
+      : NodeKernel{planned}, parameters_{planned.builder.parameters}, layer_{layer} {
     Builder& builder = planned.builder;
     n_columns_ = static_cast<std::size_t>(builder.network.shape(node_.inputs[0])[0]);
     n_ = static_cast<std::size_t>(builder.n * layer.lookups(n_columns_).n);
     width_ = static_cast<std::size_t>(layer.width);
-    if (!builder.parameters.find(node_.parameters[0])) {
-      builder.parameters.set(node_.parameters[0], plain_desc({static_cast<memory::dim>(layer.n_rows),
-                                                              static_cast<memory::dim>(layer.width)}));
-    }
-    ids_ = builder.use(planned.inputs[0]).place;
-    table_ = builder.parameter(node_.parameters[0]);
+    builder.parameters.choose(node_.parameters[0], plain_desc({static_cast<memory::dim>(layer.n_rows),
+                                                               static_cast<memory::dim>(layer.width)}));
+    table_ = builder.parameter(node_.parameters[0]).place;
     adds_rows_ = std::ranges::count(builder.options.row_gradients, node_.parameters[0]) > 0;
     core::require(!adds_rows_ || builder.network.n_readers(node_.parameters[0]) == 1,
                   "a table with row gradients has one reader");
@@ -35,7 +32,7 @@ class EmbeddingKernel final : public Kernel {
 
   void forward(PassContext& pass) override {
     find_rows();
-    const auto* const table = storage_.at<const float>(table_.place);
+    const auto* const table = storage_.at<const float>(table_);
     const auto* const rows = storage_.at<const std::uint64_t>(rows_);
     if (tells_rows_ && !pass.is_repeated())
       pass.hooks->touched(parameters_.slots().number(node_.parameters[0]), {rows, n_});
@@ -78,7 +75,7 @@ class EmbeddingKernel final : public Kernel {
 
   /// Keeps the rows for the backward pass; fails for ids out of range.
   void find_rows() const {
-    const auto* const ids = storage_.at<const std::int64_t>(ids_);
+    const auto* const ids = storage_.at<const std::int64_t>(input_.place);
     auto* const rows = storage_.at<std::uint64_t>(rows_);
     const Embedding::Lookups lookups = layer_.lookups(n_columns_);
     for (std::size_t i = 0; i < n_; ++i) {
@@ -93,8 +90,6 @@ class EmbeddingKernel final : public Kernel {
     }
   }
 
-  const Node& node_;
-  Storage& storage_;
   const ParameterLayout& parameters_;
   Embedding layer_;
   std::size_t n_ = 0;  ///< ids that it looks up
@@ -102,8 +97,7 @@ class EmbeddingKernel final : public Kernel {
   bool adds_rows_ = false;  ///< to zeros that are already there
   bool tells_rows_ = false;
   bool fills_ = false;  ///< the gradient with zeros at first
-  Place ids_{}, rows_{}, gradient_{}, table_gradient_{};
-  Tensor table_{};
+  Place table_{}, rows_{}, gradient_{}, table_gradient_{};
 };
 
 }  // namespace

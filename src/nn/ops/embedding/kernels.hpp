@@ -23,6 +23,10 @@ struct GatherRows {
   std::uint32_t* has_bad_id;  ///< set to 1 if an id is out of range; its result is 0
 
   [[nodiscard]] std::size_t n() const { return n_samples * width / pack_channels; }
+  void touches(const auto& tell) const {
+    tell("gather_rows", {region(table, n_rows * width), region(ids, n_samples * n_columns)},
+         {region(out, n_samples * width), region(has_bad_id, 1)});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const std::size_t n_packs = width / pack_channels, sample = i / n_packs;
     const auto row = static_cast<std::uint64_t>(ids[sample * n_columns + column]);
@@ -49,6 +53,12 @@ struct AddSegments {
   float* table;
 
   [[nodiscard]] std::size_t n() const { return n_samples * width / pack_channels; }
+  void touches(const auto& tell) const {
+    tell("add_segments",
+         {region(sorted_ids, n_samples), region(samples, n_samples), region(gradient, n_samples * width),
+          region(table, n_rows * width)},
+         {region(table, n_rows * width)});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const std::size_t n_packs = width / pack_channels, first = i / n_packs, pack = i % n_packs;
     const std::uint64_t id = sorted_ids[first];
@@ -64,10 +74,5 @@ struct AddSegments {
     store_channels(table, id * n_packs + pack, sum);
   }
 };
-
-template <class T>
-void enqueue(runtime::Stream& stream, const GatherRows<T>& body);
-template <class T>
-void enqueue(runtime::Stream& stream, const AddSegments<T>& body);
 
 }  // namespace lockstep::nn::cuda

@@ -22,12 +22,12 @@ bool keeps_layout(const Network& network, std::size_t node) {
 }
 
 /// Does nothing before linear layers, which take images in their layout; otherwise reorders.
-class FlattenKernel final : public Kernel {
+class FlattenKernel final : public NodeKernel {
  public:
   explicit FlattenKernel(const Planned& planned)
-      : input_{planned.inputs[0]}, plain_{plain_desc(dims_of(input_.desc), type_of(input_.desc))} {
+      : NodeKernel{planned}, plain_{plain_desc(dims_of(input_.desc), type_of(input_.desc))} {
     Builder& builder = planned.builder;
-    output_ = builder.use(input_);
+    output_ = input_;
     if (keeps_layout(builder.network, planned.index)) return;
     output_.place = builder.reordered(input_, plain_, forward_).place;
     output_.desc = builder.samples(planned.node.output);
@@ -44,7 +44,6 @@ class FlattenKernel final : public Kernel {
   void backward(PassContext& pass) override { run_all(backward_, pass.run); }
 
  private:
-  Tensor input_;
   Desc plain_;
   bool is_flat_ = false;
   std::vector<Primitive> forward_{};

@@ -8,8 +8,7 @@ template <class T>
 class AverageLayer final : public CudaLayer<T> {
  public:
   explicit AverageLayer(const Planned<T>& planned)
-      : node_{planned.node},
-        n_{static_cast<std::size_t>(planned.builder.n)},
+      : n_{static_cast<std::size_t>(planned.builder.n)},
         x_{planned.inputs[0]},
         layout_{planned.builder.layout(planned.node.inputs[0])} {
     this->output_ = planned.builder.make_value(planned.builder.values[planned.index]);
@@ -19,18 +18,15 @@ class AverageLayer final : public CudaLayer<T> {
   }
   std::vector<Place<T>> plan_backward(Builder<T>& builder, std::span<const Place<T>> gradients) override {
     gradient_ = gradients[0];
-    if (!builder.needs_gradient(node_.inputs[0])) return {Place<T>{}};
     input_gradient_ = builder.make_value(layout_);
     return {input_gradient_};
   }
   void backward(PassContext& pass) override {
-    if (input_gradient_.is_given())
-      enqueue(pass.stream,
-              AveragesBackward<T>{n_, layout_.n_positions, layout_.padded_channels, gradient_, input_gradient_});
+    enqueue(pass.stream,
+            AveragesBackward<T>{n_, layout_.n_positions, layout_.padded_channels, gradient_, input_gradient_});
   }
 
  private:
-  const Node& node_;
   std::size_t n_;
   Place<T> x_;
   ValueLayout layout_;

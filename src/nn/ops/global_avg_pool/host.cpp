@@ -6,14 +6,10 @@
 namespace lockstep::nn::host {
 namespace {
 
-class GlobalAvgPoolKernel final : public Kernel {
+class GlobalAvgPoolKernel final : public NodeKernel {
  public:
   explicit GlobalAvgPoolKernel(const Planned& planned)
-      : node_{planned.node},
-        storage_{planned.builder.storage},
-        n_{static_cast<std::size_t>(planned.builder.n)},
-        input_{planned.builder.use(planned.inputs[0])},
-        image_{image_layout(input_.desc)} {
+      : NodeKernel{planned}, n_{static_cast<std::size_t>(planned.builder.n)}, image_{image_layout(input_.desc)} {
     sums_ = planned.builder.make_bytes(n_ * n_lanes() * sizeof(float));
     output_ = planned.builder.make(planned.builder.samples(node_.output));
   }
@@ -31,16 +27,14 @@ class GlobalAvgPoolKernel final : public Kernel {
 
   std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     gradient_ = builder.use(gradients[0]).place;
-    if (!builder.needs_gradient(node_.inputs[0])) return {Tensor{}};
     result_ = builder.make(input_.desc);
-    return {*result_};
+    return {result_};
   }
 
   void backward(PassContext&) override {
-    if (!result_) return;
     with_type(output_, [&]<class T>(T) {
       const auto* const gradient = storage_.at<const T>(gradient_);
-      auto* const out = storage_.at<T>(result_->place);
+      auto* const out = storage_.at<T>(result_.place);
       for_samples([&](std::size_t i) { spread(gradient + i * image_.n_channels, out + i * image_.sample_elements()); });
     });
   }
@@ -76,14 +70,11 @@ class GlobalAvgPoolKernel final : public Kernel {
     }
   }
 
-  const Node& node_;
-  const Storage& storage_;
   std::size_t n_;
-  Tensor input_;
   ImageLayout image_;
   Place sums_{};  ///< of each sample
   Place gradient_{};
-  std::optional<Tensor> result_{};
+  Tensor result_{};
 };
 
 }  // namespace

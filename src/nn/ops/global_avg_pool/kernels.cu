@@ -1,29 +1,9 @@
+#include "nn/cuda/kernels/enqueue.hpp"
 #include "nn/ops/global_avg_pool/kernels.hpp"
 
 namespace lockstep::nn::cuda {
 
-using runtime::kernel::for_each;
-using runtime::kernel::region;
-
-template <class T>
-void enqueue(runtime::Stream& stream, const Averages<T>& body) {
-  const std::size_t n = body.n_images * body.n_channels;
-  for_each(stream, "averages", body.n(), {region(body.x, n * body.n_positions)}, {region(body.out, n)}, body);
-}
-
-template <class T>
-void enqueue(runtime::Stream& stream, const AveragesBackward<T>& body) {
-  const std::size_t n = body.n_images * body.n_channels;
-  for_each(stream, "averages_backward", body.n(), {region(body.gradient, n)}, {region(body.out, n * body.n_positions)},
-           body);
-}
-
-#define LOCKSTEP_AVERAGES(T)                                   \
-  template void enqueue(runtime::Stream&, const Averages<T>&); \
-  template void enqueue(runtime::Stream&, const AveragesBackward<T>&);
-LOCKSTEP_AVERAGES(core::bfloat16)
-LOCKSTEP_AVERAGES(core::float16)
-LOCKSTEP_AVERAGES(float)
-#undef LOCKSTEP_AVERAGES
+LOCKSTEP_KERNEL(Averages)
+LOCKSTEP_KERNEL(AveragesBackward)
 
 }  // namespace lockstep::nn::cuda

@@ -18,6 +18,10 @@ struct Averages {
   T* out;
 
   [[nodiscard]] std::size_t n() const { return n_images * n_channels / pack_channels; }
+  void touches(const auto& tell) const {
+    const std::size_t n_out = n_images * n_channels;
+    tell("averages", {region(x, n_out * n_positions)}, {region(out, n_out)});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const std::size_t n_packs = n_channels / pack_channels;
     const std::size_t first = i / n_packs * n_positions * n_packs + i % n_packs;
@@ -27,10 +31,8 @@ struct Averages {
       const auto values = load_channels(x, first + position * n_packs);
       for (int k = 0; k < pack_channels; ++k) sums[k] += static_cast<double>(values[k]);
     }
-    Channels<T> result;
     const float factor = 1 / static_cast<float>(n_positions);
-    for (int k = 0; k < pack_channels; ++k) result.set(k, static_cast<float>(sums[k]) * factor);
-    store_channels(out, i, result);
+    store_each(out, i, [&](int k) { return static_cast<float>(sums[k]) * factor; });
   }
 };
 
@@ -43,19 +45,16 @@ struct AveragesBackward {
   T* out;
 
   [[nodiscard]] std::size_t n() const { return n_images * n_positions * n_channels / pack_channels; }
+  void touches(const auto& tell) const {
+    const std::size_t n_in = n_images * n_channels;
+    tell("averages_backward", {region(gradient, n_in)}, {region(out, n_in * n_positions)});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const std::size_t n_packs = n_channels / pack_channels;
     const auto values = load_channels(gradient, i / n_packs / n_positions * n_packs + i % n_packs);
     const float factor = 1 / static_cast<float>(n_positions);
-    Channels<T> result;
-    for (int k = 0; k < pack_channels; ++k) result.set(k, values[k] * factor);
-    store_channels(out, i, result);
+    store_each(out, i, [&](int k) { return values[k] * factor; });
   }
 };
-
-template <class T>
-void enqueue(runtime::Stream& stream, const Averages<T>& body);
-template <class T>
-void enqueue(runtime::Stream& stream, const AveragesBackward<T>& body);
 
 }  // namespace lockstep::nn::cuda

@@ -1,4 +1,3 @@
-#include "nn/cuda/kernels/images.hpp"
 #include "nn/cuda/kernels/samples.hpp"
 #include "nn/cuda/layers.hpp"
 

@@ -14,12 +14,7 @@ class InputKernel final : public Kernel {
     if (is_rounded_) output_ = builder.make(output_.desc);
   }
   void forward(PassContext&) override {
-    if (!is_rounded_) return;
-    const auto* const x = storage_.at<const float>(given_);
-    auto* const out = storage_.at<core::bfloat16>(output_.place);
-    for_elements(output_, [&](std::size_t begin, std::size_t end) {
-      loops().bfloats.from_floats(x + begin, out + begin, end - begin);
-    });
+    if (is_rounded_) round(storage_, given_, output_);
   }
   std::vector<Tensor> plan_backward(Builder&, std::span<const Tensor>) override { return {}; }
   void backward(PassContext&) override {}

@@ -11,21 +11,18 @@ namespace {
 const LayerNormLoops& layer_norm_loops() { return *core::available_loops<LayerNormLoops>().back(); }
 
 /// Threads share rows; for the gradients of scale and shift, columns.
-class LayerNormKernel final : public Kernel {
+class LayerNormKernel final : public NodeKernel {
  public:
   LayerNormKernel(const Planned& planned, const LayerNorm& layer)
-      : node_{planned.node},
-        storage_{planned.builder.storage},
+      : NodeKernel{planned},
         eps_{layer.eps},
         table_{static_cast<std::size_t>(planned.builder.n * n_elements(node_.output) / node_.output.back()),
-               static_cast<std::size_t>(node_.output.back())},
-        input_{planned.builder.use(planned.inputs[0])} {
+               static_cast<std::size_t>(node_.output.back())} {
     Builder& builder = planned.builder;
     core::require(n_physical(input_.desc) == table_.n_rows * table_.n_columns,
                   "features are in order, without padding");
     for (const int parameter : node_.parameters)
-      if (!builder.parameters.find(parameter))
-        builder.parameters.set(parameter, plain_desc({static_cast<dnnl::memory::dim>(table_.n_columns)}));
+      builder.parameters.choose(parameter, plain_desc({static_cast<dnnl::memory::dim>(table_.n_columns)}));
     weight_ = builder.parameter(node_.parameters[0]).place;
     bias_ = builder.parameter(node_.parameters[1]).place;
     moments_ = builder.make_bytes(table_.n_rows * sizeof(RowMoments));
@@ -92,11 +89,8 @@ class LayerNormKernel final : public Kernel {
     });
   }
 
-  const Node& node_;
-  Storage& storage_;
   double eps_;
   RowTable table_;
-  Tensor input_;
   Place weight_{}, bias_{}, weight_gradient_{}, bias_gradient_{};
   Place moments_{};
   Place sums_{};  ///< the gradients of scale, then of shift, in double

@@ -49,6 +49,11 @@ struct NormalizeFeatures {
   float* inverse;  ///< of its deviation, unless null
 
   [[nodiscard]] Grid grid() const { return rows.grid(); }
+  void touches(const auto& tell) const {
+    const std::size_t n = rows.n_elements(), n_kept = mean == nullptr ? 0 : rows.n_rows;
+    tell("normalize_features", {region(x, n), region(weight, rows.n_channels()), region(bias, rows.n_channels())},
+         {region(out, n), region(mean, n_kept), region(inverse, n_kept)});
+  }
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
@@ -81,10 +86,9 @@ struct NormalizeFeatures {
       rows.for_packs(team, thread, [&](std::size_t pack, std::size_t at) {
         const auto values = load_channels(x, at);
         const auto scale = load_channels(weight, pack), shift = load_channels(bias, pack);
-        Channels<T> result;
-        for (int k = 0; k < pack_channels; ++k)
-          result.set(k, rows.is_feature(pack, k) ? (values[k] - center) * factor * scale[k] + shift[k] : 0);
-        store_channels(out, at, result);
+        store_each(out, at, [&](int k) {
+          return rows.is_feature(pack, k) ? (values[k] - center) * factor * scale[k] + shift[k] : 0;
+        });
       });
     });
   }
@@ -103,6 +107,13 @@ struct NormalizeFeaturesBackward {
   T* out;
 
   [[nodiscard]] Grid grid() const { return rows.grid(); }
+  void touches(const auto& tell) const {
+    const std::size_t n = rows.n_elements();
+    tell("normalize_features_backward",
+         {region(x, n), region(gradient, n), region(weight, rows.n_channels()), region(mean, rows.n_rows),
+          region(inverse, rows.n_rows)},
+         {region(out, n)});
+  }
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
@@ -131,9 +142,7 @@ struct NormalizeFeaturesBackward {
         Pack<float, pack_channels> results{};
         for_features(pack, at,
                      [&](int k, float g, float normalized) { results[k] = (g - sum - normalized * product) * factor; });
-        Channels<T> rounded;
-        for (int k = 0; k < pack_channels; ++k) rounded.set(k, results[k]);
-        store_channels(out, at, rounded);
+        store_each(out, at, [&](int k) { return results[k]; });
       });
     });
   }
@@ -154,6 +163,12 @@ struct PartialFeatureGradients {
   double* of_bias;
 
   [[nodiscard]] Grid grid() const { return rows.grid(2 * n_scratch * sizeof(float)); }
+  void touches(const auto& tell) const {
+    const std::size_t n = rows.n_elements(), n_rows = rows.n_rows_of(0);
+    tell("partial_feature_gradients",
+         {region(x, n), region(gradient, n), region(mean, n_rows), region(inverse, n_rows)},
+         {region(of_weight, rows.n_partials()), region(of_bias, rows.n_partials())});
+  }
 
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
@@ -193,12 +208,5 @@ struct PartialFeatureGradients {
     });
   }
 };
-
-template <class T>
-void enqueue(runtime::Stream& stream, const NormalizeFeatures<T>& body);
-template <class T>
-void enqueue(runtime::Stream& stream, const NormalizeFeaturesBackward<T>& body);
-template <class T>
-void enqueue(runtime::Stream& stream, const PartialFeatureGradients<T>& body);
 
 }  // namespace lockstep::nn::cuda

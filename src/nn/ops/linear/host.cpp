@@ -37,29 +37,27 @@ Desc weights_like(const Desc& input, std::uint64_t n_out) {
 
 /// Three matrix products on the input in its layout: weights are {outputs, elements of a row}, including padding.
 /// The end of a network stays float32, like its loss.
-class LinearKernel final : public Kernel {
+class LinearKernel final : public NodeKernel {
  public:
-  LinearKernel(const Planned& planned, const Linear& layer)
-      : node_{planned.node}, storage_{planned.builder.storage}, has_bias_{layer.has_bias}, input_{planned.inputs[0]} {
+  LinearKernel(const Planned& planned, const Linear& layer) : NodeKernel{planned}, has_bias_{layer.has_bias} {
     Builder& builder = planned.builder;
-    if (!builder.parameters.find(node_.parameters[0]))
-      builder.parameters.set(node_.parameters[0], weights_like(input_.desc, layer.n_out));
-    if (has_bias_ && !builder.parameters.find(node_.parameters[1]))
-      builder.parameters.set(node_.parameters[1], plain_desc({static_cast<memory::dim>(layer.n_out)}));
     type_ = builder.type;
     n_ = dims_of(input_.desc)[0];
     n_out_ = static_cast<memory::dim>(layer.n_out);
     n_in_ = static_cast<memory::dim>(n_physical(input_.desc)) / n_;
-    weights_ = master_ = builder.parameter(node_.parameters[0]).place;
-    if (type_ != memory::data_type::f32) weights_ = builder.make(matrix(n_out_, n_in_, type_)).place;
+    builder.parameters.choose(node_.parameters[0], weights_like(input_.desc, layer.n_out));
+    if (has_bias_) builder.parameters.choose(node_.parameters[1], plain_desc({n_out_}));
+    weights_ = {matrix(n_out_, n_in_, type_), builder.parameter(node_.parameters[0]).place};
+    master_ = weights_.place;
+    if (type_ != memory::data_type::f32) weights_ = builder.make(weights_.desc);
     const bool is_last = builder.is_read_by_loss(planned.index);
     output_ = builder.make(matrix(n_, n_out_, is_last ? memory::data_type::f32 : type_));
     plan_forward(builder);
   }
 
   void forward(PassContext& pass) override {
-    if (type_ != memory::data_type::f32) round_weights();
-    run_all(forward_, pass.run);
+    if (type_ != memory::data_type::f32) round(storage_, master_, weights_);
+    forward_.run(pass.run);
   }
 
   std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
@@ -74,7 +72,7 @@ class LinearKernel final : public Kernel {
     if (has_bias_) bias_gradient_ = builder.gradient(node_.parameters[1]).place;
     if (!builder.needs_gradient(node_.inputs[0])) return {Tensor{}};
     const Tensor result = builder.make(input_.desc);
-    plan_product(builder, {matrix(n_, n_out_, type_), gradient_.place}, {matrix(n_out_, n_in_, type_), weights_},
+    plan_product(builder, {matrix(n_, n_out_, type_), gradient_.place}, weights_,
                  {matrix(n_, n_in_, type_), result.place});
     return {result};
   }
@@ -97,17 +95,13 @@ class LinearKernel final : public Kernel {
  private:
   void plan_forward(Builder& builder) {
     const Tensor a{matrix(n_, n_in_, type_), input_.place};
-    const Tensor b{transposed(n_in_, n_out_, type_), weights_};
-    const Desc bias = has_bias_ ? matrix(1, n_out_, memory::data_type::f32) : Desc{};
-    const auto described = describe_matmul(builder.engine, a.desc, b.desc, bias, output_.desc);
-    if (has_bias_) {
-      const Tensor c{bias, builder.parameter(node_.parameters[1]).place};
-      forward_.push_back(builder.primitive(
-          described, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_BIAS, c}, {DNNL_ARG_DST, output_}}));
-    } else {
-      forward_.push_back(
-          builder.primitive(described, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, output_}}));
-    }
+    const Tensor b{transposed(n_in_, n_out_, type_), weights_.place};
+    Tensor bias;
+    if (has_bias_)
+      bias = {matrix(1, n_out_, memory::data_type::f32), builder.parameter(node_.parameters[1]).place};
+    const auto described = describe_matmul(builder.engine, a.desc, b.desc, bias.desc, output_.desc);
+    forward_ = builder.primitive(
+        described, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_BIAS, bias}, {DNNL_ARG_DST, output_}});
   }
 
   void plan_product(Builder& builder, const Tensor& a, const Tensor& b, const Tensor& result) {
@@ -116,26 +110,16 @@ class LinearKernel final : public Kernel {
         builder.primitive(described, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, result}}));
   }
 
-  void round_weights() const {
-    const auto* const from = storage_.at<const float>(master_);
-    auto* const to = storage_.at<core::bfloat16>(weights_);
-    for_parts(static_cast<std::size_t>(n_out_ * n_in_), least_elements, [&](std::size_t begin, std::size_t end) {
-      loops().bfloats.from_floats(from + begin, to + begin, end - begin);
-    });
-  }
-
-  const Node& node_;
-  const Storage& storage_;
   bool has_bias_;
-  Tensor input_;
   memory::data_type type_{};
   memory::dim n_ = 0, n_in_ = 0, n_out_ = 0;  ///< n_: rows of all samples
-  Place master_{}, weights_{};  ///< the parameter, and what the products read: the same, or a rounded copy
+  Place master_{};              ///< the parameter
+  Tensor weights_{};            ///< what the products read: the parameter, or a rounded copy
   Tensor gradient_{};
   std::optional<Tensor> sum_{};  ///< of the weights' gradient, if other layers share them: this layer adds a term
   Tensor term_{};
   Place bias_gradient_{};
-  std::vector<Primitive> forward_{};
+  Primitive forward_{};
   std::vector<Primitive> backward_{};
 };
 

@@ -9,14 +9,12 @@ namespace lockstep::nn::host {
 namespace {
 
 /// Computes in float32, like the loss that reads it and that loss's gradient; sums are double, as in the loss.
-class LogSoftmaxKernel final : public Kernel {
+class LogSoftmaxKernel final : public NodeKernel {
  public:
   explicit LogSoftmaxKernel(const Planned& planned)
-      : node_{planned.node},
-        storage_{planned.builder.storage},
+      : NodeKernel{planned},
         n_{static_cast<std::size_t>(planned.builder.n * n_sample_rows(node_.output))},
-        n_classes_{static_cast<std::size_t>(node_.output.back())},
-        input_{planned.builder.use(planned.inputs[0])} {
+        n_classes_{static_cast<std::size_t>(node_.output.back())} {
     output_ = planned.builder.make(plain_desc(dims_of(input_.desc)));
   }
 
@@ -31,17 +29,15 @@ class LogSoftmaxKernel final : public Kernel {
   std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     builder.use(output_);
     gradient_ = builder.use(gradients[0]).place;
-    if (!builder.needs_gradient(node_.inputs[0])) return {Tensor{}};
     result_ = builder.make(builder.samples(node_.output));
-    return {*result_};
+    return {result_};
   }
 
   void backward(PassContext&) override {
-    if (!result_) return;
-    with_type(*result_, [&]<class T>(T) {
+    with_type(result_, [&]<class T>(T) {
       const auto* const y = storage_.at<const float>(output_.place);
       const auto* const gradient = storage_.at<const float>(gradient_);
-      auto* const out = storage_.at<T>(result_->place);
+      auto* const out = storage_.at<T>(result_.place);
       for_rows([&](std::size_t at) { spread(y + at, gradient + at, out + at); });
     });
   }
@@ -83,13 +79,10 @@ class LogSoftmaxKernel final : public Kernel {
     }
   }
 
-  const Node& node_;
-  const Storage& storage_;
   std::size_t n_;  ///< rows
   std::size_t n_classes_;
-  Tensor input_;
   Place gradient_{};
-  std::optional<Tensor> result_{};
+  Tensor result_{};
 };
 
 }  // namespace

@@ -17,13 +17,11 @@ class MaxPoolLayer final : public CudaLayer<T> {
   std::vector<Place<T>> plan_backward(Builder<T>& builder, std::span<const Place<T>> gradients) override {
     gradient_ = gradients[0];
     builder.use(places_);
-    if (!builder.needs_gradient(node_.inputs[0])) return {Place<T>{}};
     input_gradient_ = builder.make_value(builder.layout(node_.inputs[0]));
     return {input_gradient_};
   }
   void backward(PassContext& pass) override {
-    if (input_gradient_.is_given())
-      enqueue(pass.stream, PoolMaximaBackward<T>{sizes_, gradient_, places_, input_gradient_});
+    enqueue(pass.stream, PoolMaximaBackward<T>{sizes_, gradient_, places_, input_gradient_});
   }
 
  private:

@@ -6,9 +6,9 @@ namespace {
 
 using dnnl::memory;
 
-class MaxPoolKernel final : public Kernel {
+class MaxPoolKernel final : public NodeKernel {
  public:
-  MaxPoolKernel(const Planned& planned, const MaxPool& layer) : node_{planned.node}, input_{planned.inputs[0]} {
+  MaxPoolKernel(const Planned& planned, const MaxPool& layer) : NodeKernel{planned} {
     Builder& builder = planned.builder;
     window_ = window_of(layer);  // one beyond the far edges, if the stride does not divide the size, is cut off
     const Desc any{with_batch(builder.n, node_.output), builder.type, memory::format_tag::any};
@@ -23,24 +23,20 @@ class MaxPoolKernel final : public Kernel {
   void forward(PassContext& pass) override { forward_.run(pass.run); }
 
   std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
-    if (!builder.needs_gradient(node_.inputs[0])) return {Tensor{}};
     const auto described = describe_max_pool_backward(builder.engine, input_.desc, output_.desc, window_, described_);
     const Tensor result = builder.make(input_.desc);
-    backward_.push_back(builder.primitive(
-        described, {{DNNL_ARG_DIFF_DST, gradients[0]}, {DNNL_ARG_WORKSPACE, indices_}, {DNNL_ARG_DIFF_SRC, result}}));
+    backward_ = builder.primitive(
+        described, {{DNNL_ARG_DIFF_DST, gradients[0]}, {DNNL_ARG_WORKSPACE, indices_}, {DNNL_ARG_DIFF_SRC, result}});
     return {result};
   }
 
-  void backward(PassContext& pass) override { run_all(backward_, pass.run); }
+  void backward(PassContext& pass) override { backward_.run(pass.run); }
 
  private:
-  const Node& node_;
-  Tensor input_;
   Window window_{};
-  dnnl::pooling_forward::primitive_desc described_{};
+  MaxPoolDesc described_{};
   Tensor indices_{};  ///< of each window's maximum
-  Primitive forward_{};
-  std::vector<Primitive> backward_{};
+  Primitive forward_{}, backward_{};
 };
 
 }  // namespace

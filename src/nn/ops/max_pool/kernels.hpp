@@ -58,6 +58,11 @@ struct PoolMaxima {
   std::int8_t* places;  ///< of the first maximum in the window, row by row, or of a NaN; may be null
 
   [[nodiscard]] std::size_t n() const { return sizes.n_out(); }
+  void touches(const auto& tell) const {
+    const std::size_t n_out = sizes.n_out() * pack_channels;
+    tell("pool_maxima", {region(x, sizes.n_in() * pack_channels)},
+         {region(out, n_out), region(places, places == nullptr ? 0 : n_out)});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const PoolPlace place{i, sizes.n_packs(), sizes.out_height, sizes.out_width};
     const int top = place.y * sizes.stride - sizes.padding, left = place.x * sizes.stride - sizes.padding;
@@ -94,9 +99,7 @@ struct PoolMaxima {
         }
       }
     }
-    Channels<T> result;
-    for (int k = 0; k < pack_channels; ++k) result.set(k, largest[k]);
-    store_channels(out, i, result);
+    store_each(out, i, [&](int k) { return largest[k]; });
     if (places != nullptr) runtime::kernel::store(places, i, chosen);
   }
 };
@@ -122,13 +125,6 @@ struct PoolWindow {
 };
 
 template <class T>
-LOCKSTEP_HOST_DEVICE void store_rounded(T* out, std::size_t at, const Pack<float, pack_channels>& sum) {
-  Channels<T> result;
-  for (int k = 0; k < pack_channels; ++k) result.set(k, sum[k]);
-  store_channels(out, at, result);
-}
-
-template <class T>
 struct PoolMaximaBackward {
   PoolSizes sizes;
   const T* gradient;
@@ -136,6 +132,11 @@ struct PoolMaximaBackward {
   T* out;
 
   [[nodiscard]] std::size_t n() const { return sizes.n_in(); }
+  void touches(const auto& tell) const {
+    const std::size_t n_out = sizes.n_out() * pack_channels;
+    tell("pool_maxima_backward", {region(gradient, n_out), region(places, n_out)},
+         {region(out, sizes.n_in() * pack_channels)});
+  }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const PoolPlace place{i, sizes.n_packs(), sizes.height, sizes.width};
     const int y = place.y + sizes.padding, x = place.x + sizes.padding;
@@ -149,7 +150,7 @@ struct PoolMaximaBackward {
         PoolWindow<T>{gradient, places, at, true}.add_to(sum, static_cast<unsigned>(here));
       }
     }
-    store_rounded(out, i, sum);
+    store_each(out, i, [&](int k) { return sum[k]; });
   }
 
  private:
@@ -170,6 +171,7 @@ struct HalvedMaximaBackward {
            sizes.width == 2 * sizes.out_width;
   }
   [[nodiscard]] std::size_t n() const { return all.sizes.n_out(); }
+  void touches(const auto& tell) const { all.touches(tell); }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
     const PoolSizes& sizes = all.sizes;
     const PoolPlace place{i, sizes.n_packs(), sizes.out_height, sizes.out_width};
@@ -203,13 +205,12 @@ struct HalvedMaximaBackward {
   LOCKSTEP_HOST_DEVICE void store(const PoolPlace& place, int row, int column,
                                   const Pack<float, pack_channels>& sum) const {
     const PoolSizes& sizes = all.sizes;
-    store_rounded(all.out,
-                  place.at(2 * place.y + row, 2 * place.x + column, sizes.n_packs(), sizes.height, sizes.width), sum);
+    store_each(all.out, place.at(2 * place.y + row, 2 * place.x + column, sizes.n_packs(), sizes.height, sizes.width),
+               [&](int k) { return sum[k]; });
   }
 };
 
-template <class T>
-void enqueue(runtime::Stream& stream, const PoolMaxima<T>& body);
+/// As HalvedMaximaBackward if that takes the sizes.
 template <class T>
 void enqueue(runtime::Stream& stream, const PoolMaximaBackward<T>& body);
 

@@ -13,22 +13,13 @@ bool may_overwrite_input(const Planned& planned) {
 }
 
 /// The backward pass needs only the output, which the next layer keeps anyway.
-class ReluKernel final : public Kernel {
+class ReluKernel final : public NodeKernel {
  public:
-  ReluKernel(const Planned& planned, bool is_in_place)
-      : storage_{planned.builder.storage}, input_{planned.builder.use(planned.inputs[0])} {
+  ReluKernel(const Planned& planned, bool is_in_place) : NodeKernel{planned} {
     output_ = is_in_place ? input_ : planned.builder.make(input_.desc);
   }
 
-  void forward(PassContext&) override {
-    with_type(output_, [&]<class T>(T) {
-      const auto* const x = storage_.at<const T>(input_.place);
-      auto* const out = storage_.at<T>(output_.place);
-      for_elements(output_, [&](std::size_t begin, std::size_t end) {
-        loops().of<T>().relu(x + begin, out + begin, end - begin);
-      });
-    });
-  }
+  void forward(PassContext&) override { rectify(storage_, input_.place, output_); }
 
   std::size_t n_gradients_taken() const override { return 2; }
 
@@ -42,8 +33,6 @@ class ReluKernel final : public Kernel {
   void backward(PassContext&) override { relu_backward(storage_, output_, gradients_, result_); }
 
  private:
-  const Storage& storage_;
-  Tensor input_;
   std::vector<Place> gradients_{};
   Tensor result_{};
 };

@@ -1,15 +1,15 @@
-#include "nn/cuda/marked_times.hpp"
+#include "nn/layer_times.hpp"
 
-namespace lockstep::nn::cuda {
+namespace lockstep::nn {
 
-void MarkedTimes::start_profile() {
+void LayerTimes::start_profile() {
   is_profiling_ = true;
   marks_.clear();
   forward_s_.assign(network_.nodes().size(), 0);
   backward_s_.assign(network_.nodes().size(), 0);
 }
 
-std::vector<ProfileRow> MarkedTimes::end_profile() {
+std::vector<ProfileRow> LayerTimes::end_profile() {
   if (!marks_.empty()) marks_.back().at.wait();
   add_up();
   marks_.clear();
@@ -21,25 +21,25 @@ std::vector<ProfileRow> MarkedTimes::end_profile() {
   return rows;
 }
 
-void MarkedTimes::begin(runtime::Stream& stream) {
+void LayerTimes::begin(runtime::Stream& stream) {
   if (!is_profiling_) return;
   add_up();
   mark(stream, nullptr);
 }
 
-void MarkedTimes::forward_done(runtime::Stream& stream, std::size_t node) {
+void LayerTimes::forward_done(runtime::Stream& stream, std::size_t node) {
   if (is_profiling_) mark(stream, &forward_s_[node]);
 }
 
-void MarkedTimes::backward_done(runtime::Stream& stream, std::size_t node) {
+void LayerTimes::backward_done(runtime::Stream& stream, std::size_t node) {
   if (is_profiling_) mark(stream, &backward_s_[node]);
 }
 
-void MarkedTimes::mark(runtime::Stream& stream, double* seconds) { marks_.push_back({stream.mark_time(), seconds}); }
+void LayerTimes::mark(runtime::Stream& stream, double* seconds) { marks_.push_back({stream.mark_time(), seconds}); }
 
-void MarkedTimes::add_up() {
+void LayerTimes::add_up() {
   for (; marks_.size() > 1 && marks_[1].at.is_done(); marks_.pop_front())
     if (marks_[1].seconds != nullptr) *marks_[1].seconds += marks_[1].at.since(marks_[0].at).value;
 }
 
-}  // namespace lockstep::nn::cuda
+}  // namespace lockstep::nn

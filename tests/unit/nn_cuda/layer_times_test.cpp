@@ -11,7 +11,7 @@
 namespace lockstep::nn::cuda {
 namespace {
 
-class MarkedTimesTest : public ::testing::Test {
+class LayerTimesTest : public ::testing::Test {
  protected:
   void TearDown() override {
     for (const std::string& complaint : device_.complaints()) ADD_FAILURE() << complaint;
@@ -35,7 +35,7 @@ class MarkedTimesTest : public ::testing::Test {
   test::TestDevice device_{};
 };
 
-TEST_F(MarkedTimesTest, AreOfAllLayersThatDoSomethingInForwardOrder) {
+TEST_F(LayerTimesTest, AreOfAllLayersThatDoSomethingInForwardOrder) {
   const Case given = model("mnist_cnn");
   OnTestDevice on{given, Precision::f32};
   LayerTimes& times = on.executor().layer_times();
@@ -70,7 +70,7 @@ TEST_F(MarkedTimesTest, AreOfAllLayersThatDoSomethingInForwardOrder) {
 }
 
 // A matrix product takes longer than a ReLU of its result, unless a GPU waits for its host.
-TEST_F(MarkedTimesTest, GoToTheLayerThatTakesThem) {
+TEST_F(LayerTimesTest, GoToTheLayerThatTakesThem) {
   if (!device_.is_recorder()) GTEST_SKIP() << "of single steps it is not known what a GPU waits for";
   Network net;
   const Value product = net.linear("product", net.input({1024}), {.n_out = 1024, .has_bias = false});
@@ -89,7 +89,7 @@ TEST_F(MarkedTimesTest, GoToTheLayerThatTakesThem) {
   EXPECT_GT(row("product").backward_s, row("relu").backward_s);
 }
 
-TEST_F(MarkedTimesTest, ChangeNoBits) {
+TEST_F(LayerTimesTest, ChangeNoBits) {
   const Case given = model("mnist_cnn");
   std::vector<float> gradients[2];
   double losses[2] = {};
@@ -107,7 +107,7 @@ TEST_F(MarkedTimesTest, ChangeNoBits) {
   EXPECT_EQ(gradients[1], gradients[0]);
 }
 
-TEST_F(MarkedTimesTest, MarkNothingUnlessAskedFor) {
+TEST_F(LayerTimesTest, MarkNothingUnlessAskedFor) {
   if (!device_.is_recorder()) GTEST_SKIP() << "only a recorder tells what it is asked for";
   OnTestDevice on{model("mnist_cnn"), Precision::f32};
   step(on);
