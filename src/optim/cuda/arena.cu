@@ -2,7 +2,7 @@
 #include <type_traits>
 
 #include "optim/cuda/arena.hpp"
-#include "optim/cuda/units.hpp"
+#include "optim/cuda/octets.hpp"
 
 namespace lockstep::optim::cuda {
 namespace {
@@ -13,9 +13,9 @@ struct Cast {
   To* to;
 
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
-    const auto values = kernel::load_once<float, unit>(from, i);
-    kernel::Pack<To, unit> rounded;
-    for (int j = 0; j < unit; ++j) rounded[j] = kernel::round_to<To>(values[j]);
+    const auto values = kernel::load_once<float, octet>(from, i);
+    kernel::Pack<To, octet> rounded;
+    for (int j = 0; j < octet; ++j) rounded[j] = kernel::round_to<To>(values[j]);
     kernel::store(to, i, rounded);
   }
 };
@@ -34,9 +34,9 @@ struct SquaredNorms {
       const Piece piece = pieces[i];
       auto squares = team.per_thread(0.0);
       team.each([&](int thread) {
-        each_unit(team, thread, piece, [&](std::size_t at) {
-          const auto x = kernel::load<T, unit>(values, at);
-          for (int j = 0; j < unit; ++j) {
+        each_octet(team, thread, piece, [&](std::size_t at) {
+          const auto x = kernel::load<T, octet>(values, at);
+          for (int j = 0; j < octet; ++j) {
             const double value = kernel::to_float(x[j]);
             squares[thread] += value * value;
           }
@@ -102,7 +102,7 @@ void cast(Stream& stream, DeviceSpan<const float> from, const Copy& to) {
           using To = std::remove_pointer_t<decltype(copy.data())>;
           core::require(from.size() == copy.size() && from.size() % range_multiple == 0,
                         "both arenas of a cast have the same size, a multiple of 16 elements");
-          kernel::for_each(stream, "cast", from.size() / unit, {region_of(from)}, {region_of(copy)},
+          kernel::for_each(stream, "cast", from.size() / octet, {region_of(from)}, {region_of(copy)},
                            Cast<To>{from.data(), copy.data()});
         }
       },

@@ -33,7 +33,7 @@ inline constexpr std::size_t range_multiple = 16;
 /// The greatest size of a piece; small enough that the last blocks of a GPU do not work long while others are done.
 inline constexpr std::size_t piece_elements = 8192;
 
-/// The greatest size of an arena: kernels count units of 8 elements in 32 bits, because registers are scarce.
+/// The greatest size of an arena: kernels count octets of elements in 32 bits, because registers are scarce.
 inline constexpr std::size_t most_elements = std::size_t{8} << 32;
 
 struct alignas(16) Piece {

@@ -4,7 +4,7 @@
 
 #include "optim/cuda/device_rule.hpp"
 #include "optim/cuda/arena.hpp"
-#include "optim/cuda/units.hpp"
+#include "optim/cuda/octets.hpp"
 
 namespace lockstep::optim::cuda {
 namespace {
@@ -91,8 +91,8 @@ struct Measure {
       auto of_parameter = team.per_thread(0.0);
       auto of_update = team.per_thread(0.0);
       team.each([&](int thread) {
-        each_unit(team, thread, piece,
-                  [&](std::size_t at) { measure(at, factor, s, of_parameter[thread], of_update[thread]); });
+        each_octet(team, thread, piece,
+                   [&](std::size_t at) { measure(at, factor, s, of_parameter[thread], of_update[thread]); });
       });
       const double parameter = team.sum(of_parameter);
       const double update = team.sum(of_update);
@@ -106,11 +106,11 @@ struct Measure {
 
   LOCKSTEP_HOST_DEVICE void measure(std::size_t at, float factor, const typename R::Numbers& s, double& of_parameter,
                                     double& of_update) const {
-    const auto g = kernel::load_once<G, unit>(gradient, at);
-    const auto p = kernel::load_once<float, unit>(parameters, at);
-    auto first = kernel::load_once<float, unit>(state[0], at);
-    auto second = kernel::load_once<float, unit>(state[1], at);
-    for (int j = 0; j < unit; ++j) {
+    const auto g = kernel::load_once<G, octet>(gradient, at);
+    const auto p = kernel::load_once<float, octet>(parameters, at);
+    auto first = kernel::load_once<float, octet>(state[0], at);
+    auto second = kernel::load_once<float, octet>(state[1], at);
+    for (int j = 0; j < octet; ++j) {
       const double update = R::measure(kernel::to_float(g[j]) * factor, p[j], first[j], second[j], s);
       const double parameter = p[j];
       of_parameter += parameter * parameter;
@@ -148,24 +148,24 @@ struct Update {
       for (std::uint32_t i = team.block(); i < n_pieces; i += team.n_blocks()) {
         const Piece piece = pieces[i];
         const typename R::Numbers s = numbers[piece.range];
-        each_unit(team, thread, piece, [&](std::size_t at) { update(at, factor, s); });
+        each_octet(team, thread, piece, [&](std::size_t at) { update(at, factor, s); });
       }
     });
   }
 
   LOCKSTEP_HOST_DEVICE void update(std::size_t at, float factor, const typename R::Numbers& s) const {
-    using Floats = kernel::Pack<float, unit>;
-    kernel::Pack<G, unit> g{};
+    using Floats = kernel::Pack<float, octet>;
+    kernel::Pack<G, octet> g{};
     Floats states[2]{};
-    if constexpr (!is_second) g = kernel::load_once<G, unit>(gradient, at);
-    Floats p = kernel::load_once<float, unit>(parameters, at);
-    for (int k = 0; k < n_states<R>; ++k) states[k] = kernel::load_once<float, unit>(state[k], at);
-    for (int j = 0; j < unit; ++j) step(kernel::to_float(g[j]) * factor, p[j], states[0][j], states[1][j], s);
+    if constexpr (!is_second) g = kernel::load_once<G, octet>(gradient, at);
+    Floats p = kernel::load_once<float, octet>(parameters, at);
+    for (int k = 0; k < n_states<R>; ++k) states[k] = kernel::load_once<float, octet>(state[k], at);
+    for (int j = 0; j < octet; ++j) step(kernel::to_float(g[j]) * factor, p[j], states[0][j], states[1][j], s);
     for (int k = 0; !is_second && k < n_states<R>; ++k) kernel::store_once(state[k], at, states[k]);
     kernel::store_once(parameters, at, p);
     if (copy == nullptr) return;
-    kernel::Pack<C, unit> rounded;
-    for (int j = 0; j < unit; ++j) rounded[j] = kernel::round_to<C>(p[j]);
+    kernel::Pack<C, octet> rounded;
+    for (int j = 0; j < octet; ++j) rounded[j] = kernel::round_to<C>(p[j]);
     kernel::store(copy, at, rounded);
   }
 
