@@ -23,7 +23,7 @@ struct Cast {
 template <class T>
 struct SquaredNorms {
   static constexpr int max_threads = 256;
-  const Piece* pieces;
+  const BlockPiece* pieces;
   std::uint32_t n_pieces;
   const T* values;
   double* partials;
@@ -31,7 +31,7 @@ struct SquaredNorms {
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
     for (std::uint32_t i = team.block(); i < n_pieces; i += team.n_blocks()) {
-      const Piece piece = pieces[i];
+      const BlockPiece piece = pieces[i];
       auto squares = team.per_thread(0.0);
       team.each([&](int thread) {
         each_octet(team, thread, piece, [&](std::size_t at) {
@@ -109,7 +109,7 @@ void cast(Stream& stream, DeviceSpan<const float> from, const Copy& to) {
       to);
 }
 
-void squared_norms(Stream& stream, const Gradient& values, DeviceSpan<const Piece> pieces,
+void squared_norms(Stream& stream, const Gradient& values, DeviceSpan<const BlockPiece> pieces,
                    DeviceSpan<double> partials) {
   core::require(partials.size() == pieces.size(), "there is a number for every piece");
   std::visit(

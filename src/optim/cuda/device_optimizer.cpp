@@ -50,7 +50,7 @@ DeviceOptimizer::DeviceOptimizer(const OptimizerSpec& spec, std::span<const Segm
 }
 
 void DeviceOptimizer::enqueue(Stream& stream, const Operands& on, double max_norm) {
-  const auto pieces = pieces_.on_device<Piece>();
+  const auto pieces = pieces_.on_device<BlockPiece>();
   const auto squares = squares_.on_device<double>();
   squared_norms(stream, on.gradient, pieces, squares);
   const Preparation preparation{.step = on.numbers,

@@ -34,8 +34,8 @@ struct Step {
   std::array<DeviceSpan<float>, 2> state{};  ///< in the order of state_names()
   /// Also written, rounded to nearest: in the type of a 16-bit gradient, or in either type with float32.
   Copy copy{};
-  DeviceSpan<const Piece> pieces{};    ///< of the whole arena, or a run of them
-  DeviceSpan<const StepState> done{};  ///< one, from prepare()
+  DeviceSpan<const BlockPiece> pieces{};  ///< of the whole arena, or a run of them
+  DeviceSpan<const StepState> done{};     ///< one, from prepare()
 };
 
 /// Squares of parameters, and of gradients or updates.

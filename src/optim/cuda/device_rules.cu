@@ -73,7 +73,7 @@ struct Measure {
   static constexpr int max_threads = 256;
   const StepState* done;
   const typename R::Numbers* numbers;
-  const Piece* pieces;
+  const BlockPiece* pieces;
   std::uint32_t n_pieces;
   const G* gradient;
   const float* parameters;
@@ -86,7 +86,7 @@ struct Measure {
     if (done->skips != 0) return;
     const float factor = done->factor;
     for (std::uint32_t i = team.block(); i < n_pieces; i += team.n_blocks()) {
-      const Piece piece = pieces[i];
+      const BlockPiece piece = pieces[i];
       const typename R::Numbers s = numbers[piece.range];
       auto of_parameter = team.per_thread(0.0);
       auto of_update = team.per_thread(0.0);
@@ -133,7 +133,7 @@ struct Update {
   static constexpr unsigned min_blocks = n_states<R> < 2 ? 1 : 0;
   const StepState* done;
   const typename R::Numbers* numbers;
-  const Piece* pieces;
+  const BlockPiece* pieces;
   std::uint32_t n_pieces;
   const G* gradient;
   float* parameters;
@@ -146,7 +146,7 @@ struct Update {
     const float factor = done->factor;
     team.each([&](int thread) {
       for (std::uint32_t i = team.block(); i < n_pieces; i += team.n_blocks()) {
-        const Piece piece = pieces[i];
+        const BlockPiece piece = pieces[i];
         const typename R::Numbers s = numbers[piece.range];
         each_octet(team, thread, piece, [&](std::size_t at) { update(at, factor, s); });
       }

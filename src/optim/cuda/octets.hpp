@@ -21,7 +21,7 @@ static_assert(range_multiple % octet == 0);
 
 /// Calls f(index of an octet in the arena) for a thread's octets of a piece.
 template <class Team, class F>
-LOCKSTEP_HOST_DEVICE void each_octet(const Team& team, int thread, const Piece& piece, const F& f) {
+LOCKSTEP_HOST_DEVICE void each_octet(const Team& team, int thread, const BlockPiece& piece, const F& f) {
   const auto first = static_cast<std::uint32_t>(piece.offset / octet);
   const std::uint32_t end = first + piece.n / octet;
   for (std::uint32_t i = first + static_cast<std::uint32_t>(thread); i < end;

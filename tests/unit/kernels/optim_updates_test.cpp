@@ -95,7 +95,7 @@ class Part {
   std::array<OnDevice<float>, 2> states_{OnDevice<float>{n_elements}, OnDevice<float>{n_elements}};
   OnDevice<C> copy_{n_elements};
   OnDevice<std::byte> numbers_;
-  OnDevice<Piece> pieces_{cut(segments).pieces.size()};
+  OnDevice<BlockPiece> pieces_{cut(segments).pieces.size()};
   OnDevice<PieceRange> ranges_{segments.size()};
   OnDevice<double> partials_{cut(segments).pieces.size()};
   OnDevice<double> parameter_partials_{cut(segments).pieces.size()};
