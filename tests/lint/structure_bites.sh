@@ -52,7 +52,7 @@ plant src/nn/plan/fusion.cpp '#include "nn/cuda/layout.hpp"' 'must not include n
 plant src/nn/cuda/layout.cpp '#include "nn/host/program.hpp"' 'a backend is known'
 plant src/nn/cuda/layout.cpp '#include <Kokkos_Core.hpp>' 'Kokkos belongs'
 plant src/nn/host/program.cpp '#include "nn/ops/conv/host_columns.hpp"' 'layers are known by their table'
-plant src/nn/ops/conv/conv.hpp '#include "nn/host/kernel.hpp"' 'knows no backend'
+plant src/nn/ops/conv/conv.hpp '#include "nn/host/layers.hpp"' 'knows no backend'
 plant src/nn/ops/swish/swish.hpp '// Swish.' 'a layer without a row'
 plant training/train/learner.cpp 'dynamic_cast<nn::Executor*>(device);' 'casts to none'
 plant training/train/learner.cpp 'nn::host::HostExecutor* host;' 'knows no backend'

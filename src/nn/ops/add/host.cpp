@@ -1,13 +1,13 @@
 #include "nn/host/elements.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 namespace lockstep::nn::host {
 namespace {
 
 /// Both inputs get the same gradient: the output's own, unless a ReLU changes it.
-class AddKernel final : public Kernel {
+class AddLayer final : public HostLayer {
  public:
-  AddKernel(const Planned& planned, const Add& layer)
+  AddLayer(const Planned& planned, const Add& layer)
       : storage_{planned.builder.storage}, has_relu_{layer.has_relu}, second_desc_{planned.inputs[1].desc} {
     Builder& builder = planned.builder;
     a_ = builder.use(planned.inputs[0]).place;
@@ -57,8 +57,8 @@ class AddKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const Add& layer) {
-  return std::make_unique<AddKernel>(planned, layer);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const Add& layer) {
+  return std::make_unique<AddLayer>(planned, layer);
 }
 
 }  // namespace lockstep::nn::host

@@ -34,9 +34,9 @@ Tensor slice(const Tensor& whole, std::size_t first, std::size_t n) {
   return {whole.desc.submemory_desc(dims, Dims(dims.size(), 0)), place};
 }
 
-class BatchNormKernel final : public Kernel {
+class BatchNormLayer final : public HostLayer {
  public:
-  BatchNormKernel(const Planned& planned, const BatchNorm& layer)
+  BatchNormLayer(const Planned& planned, const BatchNorm& layer)
       : node_{planned.node}, layer_{layer}, storage_{planned.builder.storage}, input_{planned.inputs[0]} {
     Builder& builder = planned.builder;
     n_channels_ = static_cast<std::size_t>(node_.output[0]);
@@ -241,10 +241,10 @@ class BatchNormKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const BatchNorm& layer) {
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const BatchNorm& layer) {
   if (planned.builder.is_training && planned.builder.options.is_group_of_ranks)
     return make_sync_batch_norm(planned, layer);
-  return make_by_onednn<BatchNormKernel>(planned, layer);
+  return make_by_onednn<BatchNormLayer>(planned, layer);
 }
 
 }  // namespace lockstep::nn::host

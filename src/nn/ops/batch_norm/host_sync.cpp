@@ -12,9 +12,9 @@ namespace {
 /// Samples are added up in at most this many parts, so the number of threads does not change the sums.
 constexpr std::size_t most_sum_parts = 16;
 
-class SyncBatchNormKernel final : public Kernel {
+class SyncBatchNormLayer final : public HostLayer {
  public:
-  SyncBatchNormKernel(const Planned& planned, const BatchNorm& layer)
+  SyncBatchNormLayer(const Planned& planned, const BatchNorm& layer)
       : node_{planned.node},
         layer_{layer},
         storage_{planned.builder.storage},
@@ -212,8 +212,8 @@ class SyncBatchNormKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_sync_batch_norm(const Planned& planned, const BatchNorm& layer) {
-  return std::make_unique<SyncBatchNormKernel>(planned, layer);
+std::unique_ptr<HostLayer> make_sync_batch_norm(const Planned& planned, const BatchNorm& layer) {
+  return std::make_unique<SyncBatchNormLayer>(planned, layer);
 }
 
 }  // namespace lockstep::nn::host

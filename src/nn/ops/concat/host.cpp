@@ -2,14 +2,14 @@
 
 #include "core/error.hpp"
 #include "nn/host/elements.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 namespace lockstep::nn::host {
 namespace {
 
-class ConcatKernel final : public Kernel {
+class ConcatLayer final : public HostLayer {
  public:
-  explicit ConcatKernel(const Planned& planned)
+  explicit ConcatLayer(const Planned& planned)
       : node_{planned.node}, storage_{planned.builder.storage}, n_{static_cast<std::size_t>(planned.builder.n)} {
     Builder& builder = planned.builder;
     width_ = static_cast<std::size_t>(node_.output[0]);
@@ -82,8 +82,8 @@ class ConcatKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const Concat&) {
-  return std::make_unique<ConcatKernel>(planned);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const Concat&) {
+  return std::make_unique<ConcatLayer>(planned);
 }
 
 }  // namespace lockstep::nn::host

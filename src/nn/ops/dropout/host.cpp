@@ -1,7 +1,7 @@
 #include "core/error.hpp"
 #include "core/rng.hpp"
 #include "nn/host/elements.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 namespace lockstep::nn::host {
 namespace {
@@ -17,9 +17,9 @@ std::array<std::uint32_t, 2> key_of(std::uint64_t seed, std::uint64_t epoch) {
 }
 
 /// A sample's mask depends on its id and the logical place of each element, not on batch, rank or layout.
-class DropoutKernel final : public Kernel {
+class DropoutLayer final : public HostLayer {
  public:
-  DropoutKernel(const Planned& planned, const Dropout& layer)
+  DropoutLayer(const Planned& planned, const Dropout& layer)
       : node_{planned.node},
         storage_{planned.builder.storage},
         seed_{planned.builder.options.seed},
@@ -115,8 +115,8 @@ class DropoutKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const Dropout& layer) {
-  return std::make_unique<DropoutKernel>(planned, layer);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const Dropout& layer) {
+  return std::make_unique<DropoutLayer>(planned, layer);
 }
 
 }  // namespace lockstep::nn::host

@@ -4,16 +4,16 @@
 
 #include "core/error.hpp"
 #include "nn/host/elements.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 namespace lockstep::nn::host {
 namespace {
 
 using dnnl::memory;
 
-class EmbeddingKernel final : public Kernel {
+class EmbeddingLayer final : public HostLayer {
  public:
-  EmbeddingKernel(const Planned& planned, const Embedding& layer)
+  EmbeddingLayer(const Planned& planned, const Embedding& layer)
       : node_{planned.node}, storage_{planned.builder.storage}, parameters_{planned.builder.parameters}, layer_{layer} {
     Builder& builder = planned.builder;
     n_columns_ = static_cast<std::size_t>(builder.network.shape(node_.inputs[0])[0]);
@@ -108,8 +108,8 @@ class EmbeddingKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const Embedding& layer) {
-  return std::make_unique<EmbeddingKernel>(planned, layer);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const Embedding& layer) {
+  return std::make_unique<EmbeddingLayer>(planned, layer);
 }
 
 }  // namespace lockstep::nn::host

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 namespace lockstep::nn::host {
 namespace {
@@ -22,9 +22,9 @@ bool keeps_layout(const Network& network, std::size_t node) {
 }
 
 /// Does nothing before linear layers, which take images in their layout; otherwise reorders.
-class FlattenKernel final : public Kernel {
+class FlattenLayer final : public HostLayer {
  public:
-  explicit FlattenKernel(const Planned& planned)
+  explicit FlattenLayer(const Planned& planned)
       : input_{planned.inputs[0]}, plain_{plain_desc(dims_of(input_.desc), type_of(input_.desc))} {
     Builder& builder = planned.builder;
     output_ = builder.use(input_);
@@ -53,8 +53,8 @@ class FlattenKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const Flatten&) {
-  return std::make_unique<FlattenKernel>(planned);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const Flatten&) {
+  return std::make_unique<FlattenLayer>(planned);
 }
 
 }  // namespace lockstep::nn::host

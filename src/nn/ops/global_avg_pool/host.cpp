@@ -1,14 +1,14 @@
 #include <algorithm>
 
 #include "nn/host/elements.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 namespace lockstep::nn::host {
 namespace {
 
-class GlobalAvgPoolKernel final : public Kernel {
+class GlobalAvgPoolLayer final : public HostLayer {
  public:
-  explicit GlobalAvgPoolKernel(const Planned& planned)
+  explicit GlobalAvgPoolLayer(const Planned& planned)
       : node_{planned.node},
         storage_{planned.builder.storage},
         n_{static_cast<std::size_t>(planned.builder.n)},
@@ -88,8 +88,8 @@ class GlobalAvgPoolKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const GlobalAvgPool&) {
-  return std::make_unique<GlobalAvgPoolKernel>(planned);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const GlobalAvgPool&) {
+  return std::make_unique<GlobalAvgPoolLayer>(planned);
 }
 
 }  // namespace lockstep::nn::host

@@ -2,7 +2,7 @@
 
 #include "core/error.hpp"
 #include "nn/host/elements.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 #include "nn/ops/layer_norm/layer_norm_loops.hpp"
 
 namespace lockstep::nn::host {
@@ -11,9 +11,9 @@ namespace {
 const LayerNormLoops& layer_norm_loops() { return *core::available_loops<LayerNormLoops>().back(); }
 
 /// Threads share rows; for the gradients of scale and shift, columns.
-class LayerNormKernel final : public Kernel {
+class LayerNormLayer final : public HostLayer {
  public:
-  LayerNormKernel(const Planned& planned, const LayerNorm& layer)
+  LayerNormLayer(const Planned& planned, const LayerNorm& layer)
       : node_{planned.node},
         storage_{planned.builder.storage},
         eps_{layer.eps},
@@ -106,8 +106,8 @@ class LayerNormKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const LayerNorm& layer) {
-  return std::make_unique<LayerNormKernel>(planned, layer);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const LayerNorm& layer) {
+  return std::make_unique<LayerNormLayer>(planned, layer);
 }
 
 }  // namespace lockstep::nn::host

@@ -1,6 +1,6 @@
 #include "core/error.hpp"
 #include "nn/host/elements.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 namespace lockstep::nn::host {
 namespace {
@@ -37,9 +37,9 @@ Desc weights_like(const Desc& input, std::uint64_t n_out) {
 
 /// Three matrix products on the input in its layout: weights are {outputs, elements of a row}, including padding.
 /// The end of a network stays float32, like its loss.
-class LinearKernel final : public Kernel {
+class LinearLayer final : public HostLayer {
  public:
-  LinearKernel(const Planned& planned, const Linear& layer)
+  LinearLayer(const Planned& planned, const Linear& layer)
       : node_{planned.node}, storage_{planned.builder.storage}, has_bias_{layer.has_bias}, input_{planned.inputs[0]} {
     Builder& builder = planned.builder;
     if (!builder.parameters.find(node_.parameters[0]))
@@ -141,8 +141,8 @@ class LinearKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const Linear& layer) {
-  return make_by_onednn<LinearKernel>(planned, layer);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const Linear& layer) {
+  return make_by_onednn<LinearLayer>(planned, layer);
 }
 
 }  // namespace lockstep::nn::host

@@ -2,16 +2,16 @@
 #include <cmath>
 
 #include "nn/host/elements.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 #include "nn/host/softmax_loops.hpp"
 
 namespace lockstep::nn::host {
 namespace {
 
 /// Computes in float32, like the loss that reads it and that loss's gradient; sums are double, as in the loss.
-class LogSoftmaxKernel final : public Kernel {
+class LogSoftmaxLayer final : public HostLayer {
  public:
-  explicit LogSoftmaxKernel(const Planned& planned)
+  explicit LogSoftmaxLayer(const Planned& planned)
       : node_{planned.node},
         storage_{planned.builder.storage},
         n_{static_cast<std::size_t>(planned.builder.n * n_sample_rows(node_.output))},
@@ -94,8 +94,8 @@ class LogSoftmaxKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const LogSoftmax&) {
-  return std::make_unique<LogSoftmaxKernel>(planned);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const LogSoftmax&) {
+  return std::make_unique<LogSoftmaxLayer>(planned);
 }
 
 }  // namespace lockstep::nn::host

@@ -1,14 +1,14 @@
 #include "core/error.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 namespace lockstep::nn::host {
 namespace {
 
 using dnnl::memory;
 
-class MaxPoolKernel final : public Kernel {
+class MaxPoolLayer final : public HostLayer {
  public:
-  MaxPoolKernel(const Planned& planned, const MaxPool& layer) : node_{planned.node}, input_{planned.inputs[0]} {
+  MaxPoolLayer(const Planned& planned, const MaxPool& layer) : node_{planned.node}, input_{planned.inputs[0]} {
     Builder& builder = planned.builder;
     window_ = window_of(layer);  // one beyond the far edges, if the stride does not divide the size, is cut off
     const Desc any{with_batch(builder.n, node_.output), builder.type, memory::format_tag::any};
@@ -45,8 +45,8 @@ class MaxPoolKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const MaxPool& layer) {
-  return make_by_onednn<MaxPoolKernel>(planned, layer);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const MaxPool& layer) {
+  return make_by_onednn<MaxPoolLayer>(planned, layer);
 }
 
 }  // namespace lockstep::nn::host

@@ -1,5 +1,5 @@
 #include "nn/host/elements.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 #include "nn/plan/fusion.hpp"
 
 namespace lockstep::nn::host {
@@ -13,9 +13,9 @@ bool may_overwrite_input(const Planned& planned) {
 }
 
 /// The backward pass needs only the output, which the next layer keeps anyway.
-class ReluKernel final : public Kernel {
+class ReluLayer final : public HostLayer {
  public:
-  ReluKernel(const Planned& planned, bool is_in_place)
+  ReluLayer(const Planned& planned, bool is_in_place)
       : storage_{planned.builder.storage}, input_{planned.builder.use(planned.inputs[0])} {
     output_ = is_in_place ? input_ : planned.builder.make(input_.desc);
   }
@@ -50,8 +50,8 @@ class ReluKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const Relu&) {
-  return std::make_unique<ReluKernel>(planned, may_overwrite_input(planned));
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const Relu&) {
+  return std::make_unique<ReluLayer>(planned, may_overwrite_input(planned));
 }
 
 }  // namespace lockstep::nn::host
