@@ -91,7 +91,7 @@ class OptimizerRows {
 
   void add_passes(const std::string& name, optim::OptimizerKind kind, std::size_t n_states) {
     const DeviceRule& rule = device_rule(kind);
-    Step step = step_;
+    StepArrays step = step_;
     for (std::size_t i = n_states; i < step.state.size(); ++i) step.state[i] = {};
     const auto numbers = numbers_of(rule);
     const std::size_t of_step = sizeof(StepState) + rule.numbers_bytes + n_pieces_ * sizeof(BlockPiece);
@@ -121,7 +121,7 @@ class OptimizerRows {
   DeviceSpan<StepState> state_{};
   DeviceSpan<core::bfloat16> copy_{};
   std::array<DeviceSpan<double>, 2> partials_{}, totals_{};
-  Step step_{};
+  StepArrays step_{};
   Preparation preparation_{};
   std::vector<KernelRow> rows_{};
 };

@@ -221,7 +221,7 @@ void adapt(Stream& stream, const Preparation& of, const Squares& by_range, Devic
 }
 
 template <class R>
-void measure(Stream& stream, const Step& step, DeviceSpan<std::byte> numbers, const Squares& by_piece) {
+void measure(Stream& stream, const StepArrays& step, DeviceSpan<std::byte> numbers, const Squares& by_piece) {
   const auto typed = numbers_of<R>(numbers);
   core::require(by_piece.parameter.size() == step.pieces.size() && by_piece.update.size() == step.pieces.size(),
                 "there is a number for every piece");
@@ -247,8 +247,8 @@ void measure(Stream& stream, const Step& step, DeviceSpan<std::byte> numbers, co
 }
 
 template <class R, class G, class C>
-void update_typed(Stream& stream, std::string_view name, const Step& step, DeviceSpan<typename R::Numbers> numbers,
-                  DeviceSpan<const G> gradient, DeviceSpan<C> copy) {
+void update_typed(Stream& stream, std::string_view name, const StepArrays& step,
+                  DeviceSpan<typename R::Numbers> numbers, DeviceSpan<const G> gradient, DeviceSpan<C> copy) {
   using Body = Update<R, G, C>;
   const Body body{.done = step.done.data(),
                   .numbers = numbers.data(),
@@ -270,7 +270,7 @@ void update_typed(Stream& stream, std::string_view name, const Step& step, Devic
 
 /// Without a copy, passes null, with a type for which code exists.
 template <class R, class G>
-void update_from(Stream& stream, std::string_view name, const Step& step, DeviceSpan<typename R::Numbers> numbers,
+void update_from(Stream& stream, std::string_view name, const StepArrays& step, DeviceSpan<typename R::Numbers> numbers,
                  DeviceSpan<const G> gradient) {
   std::visit(
       [&]<class Wanted>(const Wanted& copy) {
@@ -289,7 +289,8 @@ void update_from(Stream& stream, std::string_view name, const Step& step, Device
 }
 
 template <class R>
-void update_with(Stream& stream, std::string_view name, const Step& step, DeviceSpan<typename R::Numbers> numbers) {
+void update_with(Stream& stream, std::string_view name, const StepArrays& step,
+                 DeviceSpan<typename R::Numbers> numbers) {
   if constexpr (R::norms == Norms::of_update)
     update_from<R>(stream, name, step, numbers, DeviceSpan<const float>{});
   else
@@ -307,7 +308,7 @@ constexpr auto name_with_momentum = [] {
 }();
 
 template <class R>
-void update(Stream& stream, const Step& step, DeviceSpan<std::byte> numbers) {
+void update(Stream& stream, const StepArrays& step, DeviceSpan<std::byte> numbers) {
   const auto typed = numbers_of<R>(numbers);
   using A = ArithmeticOf<R>;
   if constexpr (std::is_void_v<typename R::WithoutMomentum>)
@@ -329,7 +330,7 @@ constexpr auto device_rules = for_each_rule(Rules{}, []<class R>(R) {
 
 const DeviceRule& device_rule(OptimizerKind kind) noexcept { return device_rules[static_cast<std::size_t>(kind)]; }
 
-void enqueue_step(Stream& stream, const Preparation& of, const Step& step, DeviceSpan<std::byte> numbers,
+void enqueue_step(Stream& stream, const Preparation& of, const StepArrays& step, DeviceSpan<std::byte> numbers,
                   const Squares& by_piece, const Squares& by_range) {
   const DeviceRule& rule = device_rule(of.spec.kind);
   rule.prepare(stream, of, numbers);
