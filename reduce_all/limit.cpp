@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "comm/device_plan.hpp"
-#include "comm/kernels.hpp"
+#include "comm/loops.hpp"
 #include "core/error.hpp"
 
 namespace lockstep::reduce_all {
@@ -22,7 +22,7 @@ class CopyPlan final : public comm::Plan {
   }
   void run() override {
     if (kind_ == CopyKind::streaming)
-      comm::kernels().copy_streaming(output_.data(), input_.data(), input_.size());
+      comm::loops().copy_streaming(output_.data(), input_.data(), input_.size());
     else
       std::memcpy(output_.data(), input_.data(), input_.size());
   }

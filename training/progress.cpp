@@ -21,27 +21,27 @@ std::string bar(double share, std::size_t width) {
   return fmt::format("[{}{}] ", std::string(n_full, '='), std::string(width - n_full, ' '));
 }
 
-std::string rate(Unit unit, double per_second) {
-  if (unit == Unit::bytes) return core::format_decimal({static_cast<std::uint64_t>(per_second)}) + "/s";
+std::string rate(ProgressUnit unit, double per_second) {
+  if (unit == ProgressUnit::bytes) return core::format_decimal({static_cast<std::uint64_t>(per_second)}) + "/s";
   return per_second >= 1e4 ? core::format_number(per_second * 1e-3) + " k samples/s"
                            : core::format_number(per_second) + " samples/s";
 }
 
 }  // namespace
 
-std::string progress_line(const std::string& what, Unit unit, std::uint64_t n_done, std::uint64_t n_all,
+std::string progress_line(const std::string& what, ProgressUnit unit, std::uint64_t n_done, std::uint64_t n_all,
                           core::Seconds elapsed, std::size_t bar_width) {
   const double share = n_all == 0 ? 1 : std::min(1.0, static_cast<double>(n_done) / static_cast<double>(n_all));
   std::string line = what + " ";
   if (bar_width > 0) line += bar(share, bar_width);
   line += fmt::format("{:.0f} %", share * 100);
   if (n_done == 0 || elapsed.value <= 0) return line;
-  if (unit != Unit::stages) line += "  " + rate(unit, static_cast<double>(n_done) / elapsed.value);
+  if (unit != ProgressUnit::stages) line += "  " + rate(unit, static_cast<double>(n_done) / elapsed.value);
   line += fmt::format("  {} left", core::format_seconds({elapsed.value * (1 - share) / share}));
   return line;
 }
 
-Progress::Progress(std::string what, Unit unit, bool is_shown, const core::Clock& clock)
+Progress::Progress(std::string what, ProgressUnit unit, bool is_shown, const core::Clock& clock)
     : what_{std::move(what)},
       unit_{unit},
       is_shown_{is_shown},

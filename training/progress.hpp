@@ -10,16 +10,16 @@
 
 namespace lockstep::training {
 
-enum class Unit { samples, bytes, stages };
+enum class ProgressUnit { samples, bytes, stages };
 
 /// "packing  42 %  12.3 k samples/s  2.1 s left"; `bar_width` 0: without the bar.
-[[nodiscard]] std::string progress_line(const std::string& what, Unit unit, std::uint64_t n_done, std::uint64_t n_all,
-                                        core::Seconds elapsed, std::size_t bar_width);
+[[nodiscard]] std::string progress_line(const std::string& what, ProgressUnit unit, std::uint64_t n_done,
+                                        std::uint64_t n_all, core::Seconds elapsed, std::size_t bar_width);
 
 class Progress {
  public:
   /// `is_shown`: on one rank only. `clock` must outlive it.
-  Progress(std::string what, Unit unit, bool is_shown, const core::Clock& clock = core::real_clock());
+  Progress(std::string what, ProgressUnit unit, bool is_shown, const core::Clock& clock = core::real_clock());
   /// Clears the terminal's line for other output.
   ~Progress();
   Progress(const Progress&) = delete;
@@ -30,7 +30,7 @@ class Progress {
 
  private:
   std::string what_;
-  Unit unit_;
+  ProgressUnit unit_;
   bool is_shown_;
   bool is_terminal_;
   bool has_shown_ = false;

@@ -53,15 +53,15 @@ constexpr core::JsonDocument any_version{.what = "an index of a checkpoint",
                                          .rule = {.kind = core::JsonKind::object, .fields = version_fields},
                                          .fix = damaged_fix};
 
-Json to_json(const Piece& piece) {
+Json to_json(const PieceRecord& piece) {
   return {{"tensor", piece.box.tensor},          {"shape", piece.box.shape},
           {"outer", piece.box.n_outer},          {"rows", piece.box.n_rows},
           {"inner", piece.box.n_inner},          {"first_row", piece.box.rows.offset},
           {"n_rows_here", piece.box.rows.count}, {"digest", piece.digest}};
 }
 
-Piece piece_of(const Json& json) {
-  Piece piece;
+PieceRecord piece_of(const Json& json) {
+  PieceRecord piece;
   piece.box = {.tensor = json.at("tensor"),
                .shape = json.at("shape"),
                .n_outer = json.at("outer"),
@@ -74,7 +74,7 @@ Piece piece_of(const Json& json) {
 
 Json to_json(const FileRecord& file) {
   Json pieces = Json::array();
-  for (const Piece& piece : file.pieces) pieces.push_back(to_json(piece));
+  for (const PieceRecord& piece : file.pieces) pieces.push_back(to_json(piece));
   return {{"name", file.name}, {"bytes", file.bytes}, {"digest", file.digest}, {"pieces", pieces}};
 }
 

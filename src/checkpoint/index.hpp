@@ -12,7 +12,8 @@
 
 namespace lockstep::checkpoint {
 
-struct Piece {
+/// A part of one tensor in a file.
+struct PieceRecord {
   Box box{};
   std::string digest{};  ///< of its values
 };
@@ -22,7 +23,7 @@ struct FileRecord {
   std::string name{};
   std::uint64_t bytes = 0;
   std::string digest{};  ///< of the whole file, because a flipped bit may be in HDF5's own data
-  std::vector<Piece> pieces{};
+  std::vector<PieceRecord> pieces{};
 };
 
 struct Index {

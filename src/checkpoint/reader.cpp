@@ -103,7 +103,7 @@ void Checkpoint::verify(std::size_t i) const {
     fail_damaged(path_, fmt::format("{} has {} bytes, not {}", record.name, size, record.bytes));
   if (io::digest_of_file(*file) != record.digest) fail_damaged(path_, record.name + " differs from what was written");
   const std::shared_ptr<io::Hdf5File> hdf5 = open(i);
-  for (const Piece& piece : record.pieces) static_cast<void>(open_piece(*hdf5, i, piece));
+  for (const PieceRecord& piece : record.pieces) static_cast<void>(open_piece(*hdf5, i, piece));
 }
 
 core::Bytes Checkpoint::bytes() const noexcept {
@@ -115,7 +115,8 @@ core::Bytes Checkpoint::bytes() const noexcept {
 std::vector<Box> Checkpoint::tensors() const {
   std::map<std::string, Box> all;
   for (const FileRecord& file : index_.files)
-    for (const Piece& piece : file.pieces) all.try_emplace(piece.box.tensor, whole(piece.box.tensor, piece.box.shape));
+    for (const PieceRecord& piece : file.pieces)
+      all.try_emplace(piece.box.tensor, whole(piece.box.tensor, piece.box.shape));
   std::vector<Box> boxes;
   for (auto& [name, box] : all) boxes.push_back(std::move(box));
   return boxes;
@@ -123,7 +124,7 @@ std::vector<Box> Checkpoint::tensors() const {
 
 std::optional<Box> Checkpoint::find(const std::string& tensor) const {
   for (const FileRecord& file : index_.files)
-    for (const Piece& piece : file.pieces)
+    for (const PieceRecord& piece : file.pieces)
       if (piece.box.tensor == tensor) return whole(tensor, piece.box.shape);
   return std::nullopt;
 }
@@ -144,7 +145,7 @@ std::shared_ptr<io::Hdf5File> Checkpoint::open(std::size_t i) const {
 
 bool Checkpoint::is_in_place() const noexcept { return folder_->is_in_place(); }
 
-io::Hdf5Dataset Checkpoint::open_piece(const io::Hdf5File& file, std::size_t i, const Piece& piece) const {
+io::Hdf5Dataset Checkpoint::open_piece(const io::Hdf5File& file, std::size_t i, const PieceRecord& piece) const {
   io::Hdf5Dataset dataset = file.open_dataset("/" + piece.box.tensor);
   std::uint64_t n = 1;
   bool is_too_large = dataset.dimensions().empty();
@@ -158,7 +159,7 @@ io::Hdf5Dataset Checkpoint::open_piece(const io::Hdf5File& file, std::size_t i, 
 void Checkpoint::read(const Box& box, std::span<float> values) const {
   std::size_t n_read = 0;
   for (std::size_t i = 0; i < n_files(); ++i) {
-    for (const Piece& piece : index_.files[i].pieces) {
+    for (const PieceRecord& piece : index_.files[i].pieces) {
       if (piece.box.tensor != box.tensor) continue;
       if (!are_of_one_tensor(piece.box, box)) fail_damaged(path_, box.tensor + " has a different shape");
       if (is_cut_alike(piece.box, box) && intersection(piece.box.rows, box.rows).empty()) continue;

@@ -60,7 +60,7 @@ class Checkpoint {
   [[nodiscard]] std::string read_part(std::string_view name) const;
   [[nodiscard]] std::shared_ptr<io::File> open_file(std::size_t i) const;
   [[nodiscard]] std::shared_ptr<io::Hdf5File> open(std::size_t i) const;
-  [[nodiscard]] io::Hdf5Dataset open_piece(const io::Hdf5File& file, std::size_t i, const Piece& piece) const;
+  [[nodiscard]] io::Hdf5Dataset open_piece(const io::Hdf5File& file, std::size_t i, const PieceRecord& piece) const;
 
   std::string path_;
   std::shared_ptr<io::Folder> folder_{};

@@ -42,7 +42,7 @@ constexpr std::array<std::pair<std::string_view, core::DType>, 13> dtype_words{{
 }
 
 /// A tensor, and its place after the header.
-struct Place {
+struct PlacedTensor {
   StoredTensor tensor{};
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -62,8 +62,8 @@ constexpr core::JsonDocument header_document{
     .deepest = 3,  // the list of a shape
     .most_fields = longest_header};
 
-Place place_of(const NamedFile& named, const std::string& name, const HeaderJson& json) {
-  Place place{.tensor = {.spec = {.name = name}}};
+PlacedTensor place_of(const NamedFile& named, const std::string& name, const HeaderJson& json) {
+  PlacedTensor place{.tensor = {.spec = {.name = name}}};
   const HeaderJson& offsets = json.at("data_offsets");
   place.begin = offsets.at(0);
   place.end = offsets.at(1);
@@ -80,10 +80,10 @@ Place place_of(const NamedFile& named, const std::string& name, const HeaderJson
 }
 
 /// Requires tensors to follow one another without a gap, from the header to the end of the file.
-void require_no_gaps(const NamedFile& named, std::vector<Place> places, std::uint64_t n_bytes) {
-  std::ranges::sort(places, {}, [](const Place& place) { return std::pair{place.begin, place.end}; });
+void require_no_gaps(const NamedFile& named, std::vector<PlacedTensor> places, std::uint64_t n_bytes) {
+  std::ranges::sort(places, {}, [](const PlacedTensor& place) { return std::pair{place.begin, place.end}; });
   std::uint64_t at = 0;
-  for (const Place& place : places) {
+  for (const PlacedTensor& place : places) {
     if (place.begin != at)
       refuse_header(named,
                     fmt::format("{} begins at byte {} of the data, not {}", place.tensor.spec.name, place.begin, at));
@@ -135,7 +135,7 @@ TensorSource open_safetensors(const NamedFile& named) {
   const HeaderJson header = parse_header(named, text);
   const std::uint64_t data_begin = length_bytes + text.size();
   TensorSource source{.path = named.path};
-  std::vector<Place> places;
+  std::vector<PlacedTensor> places;
   for (const auto& [name, json] : header.items()) {  // sorted by name
     if (name == "__metadata__")
       source.info = info_in(json);
@@ -143,9 +143,9 @@ TensorSource open_safetensors(const NamedFile& named) {
       places.push_back(place_of(named, name, json));
   }
   require_no_gaps(named, places, file->size().value - data_begin);
-  for (const Place& place : places) source.tensors.push_back(place.tensor);
+  for (const PlacedTensor& place : places) source.tensors.push_back(place.tensor);
   source.read = [named, file, data_begin, places = std::move(places)](std::size_t i, std::span<float> values) {
-    const Place& place = places.at(i);
+    const PlacedTensor& place = places.at(i);
     read_floats(named, place.tensor, values,
                 [&](std::span<std::byte> bytes) { file->read_at(data_begin + place.begin, bytes); });
   };

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <utility>
 
-#include "comm/kernels.hpp"
+#include "comm/loops.hpp"
 #include "comm/schedule.hpp"
 #include "core/error.hpp"
 #include "runtime/device.hpp"
@@ -19,8 +19,8 @@ class ScheduledPlan final : public Plan {
         schedule_{std::move(schedule)},
         channel_{transport.open_channel(schedule_.n_slots())},
         scratch_{core::Bytes{schedule_.scratch_elements() * call.element_size()}},
-        combine_{kernels().find_combine(call.dtype, call.op)},
-        divide_{kernels().find_divide(call.dtype)} {}
+        combine_{loops().find_combine(call.dtype, call.op)},
+        divide_{loops().find_divide(call.dtype)} {}
 
   void bind(std::span<const std::byte> input, std::span<std::byte> output) override {
     core::require(input.size() == n_input_ * call_.element_size(), "the input has the call's size");

@@ -12,7 +12,7 @@ namespace lockstep::core {
 namespace {
 
 // A required word, or all remaining words.
-struct Place {
+struct Positional {
   std::string title;
   std::function<void(const std::string&)> take;
 };
@@ -101,8 +101,8 @@ struct Flags::State {
 
   CLI::App app{"lockstep"};
   std::string usage;
-  std::vector<Place> places{};
-  Place rest{};
+  std::vector<Positional> positionals{};
+  Positional rest{};
   std::size_t least_rest = 0;
   std::vector<std::string> typed_words{};
   std::vector<HelpRow> rows{};
@@ -111,14 +111,15 @@ struct Flags::State {
 };
 
 void Flags::State::distribute() {
-  const std::size_t n_required = places.size() + least_rest;
+  const std::size_t n_required = positionals.size() + least_rest;
   if (typed_words.size() < n_required) {
-    const std::string& title = typed_words.size() < places.size() ? places[typed_words.size()].title : rest.title;
+    const std::string& title =
+        typed_words.size() < positionals.size() ? positionals[typed_words.size()].title : rest.title;
     fail_usage({.what = title + " is missing", .where = "", .expected = usage, .fix = "--help explains it"});
   }
   for (std::size_t i = 0; i < typed_words.size(); ++i) {
-    if (i < places.size())
-      places[i].take(typed_words[i]);
+    if (i < positionals.size())
+      positionals[i].take(typed_words[i]);
     else if (rest.take)
       rest.take(typed_words[i]);
     else
@@ -210,7 +211,7 @@ std::string Flags::help(std::size_t column) const {
 }
 
 void Flags::word(const std::string& title, std::string& target) {
-  state_->places.push_back({title, [&target](const std::string& text) { target = text; }});
+  state_->positionals.push_back({title, [&target](const std::string& text) { target = text; }});
 }
 
 void Flags::words(const std::string& title, std::vector<std::string>& target, std::size_t least) {

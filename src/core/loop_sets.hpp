@@ -7,7 +7,7 @@
 // A folder writes its loops in one source, as plain C++ that compilers vectorize. lockstep_loop_sources() of CMake
 // compiles it for each set, with that set's flags and LOCKSTEP_LOOP_SET. ARM's NEON belongs to every 64-bit ARM
 // processor, so `plain` uses it. SVE would be an enumerator, a name and an entry of available_loops() here, flags in
-// LockstepTargets.cmake, a question to the processor in instruction_sets, and vectors in comm/kernels_simd.hpp.
+// LockstepTargets.cmake, a question to the processor in instruction_sets, and vectors in comm/loops_simd.hpp.
 // Highway 1.0.3 was tried: it makes the same choice, and loops are vectorized as widely. But these loops would use only
 // its choice, not its vectors. It compiles up to five sets for x86, warns about GCC's vectors in templates, does not
 // obey ONEDNN_MAX_CPU_ISA, and would be one more dependency.

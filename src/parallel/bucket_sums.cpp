@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "comm/kernels.hpp"
+#include "comm/loops.hpp"
 #include "comm/registry.hpp"
 #include "core/timer.hpp"
 #include "parallel/sparse_sum.hpp"
@@ -122,14 +122,14 @@ void BucketSums::sum_in_order(const core::Slice& slice) {
 void BucketSums::sum_part(const core::Slice& part) {
   addends_.clear();
   for (const std::span<float> arena : setting_.gradients) addends_.push_back(address(arena, part.offset));
-  const comm::Fold fold = comm::kernels().find_fold(core::DType::float32, comm::ReduceOp::sum);
+  const comm::Fold fold = comm::loops().find_fold(core::DType::float32, comm::ReduceOp::sum);
   fold({.first = address(target_, part.offset)}, addends_, part.count, 1);
 }
 
 // In place, because now only the owner touches its slice of any arena.
 void BucketSums::sum_in_tree(const core::Slice& slice) const {
   const auto& gradients = setting_.gradients;
-  const comm::Combine add = comm::kernels().find_combine(core::DType::float32, comm::ReduceOp::sum);
+  const comm::Combine add = comm::loops().find_combine(core::DType::float32, comm::ReduceOp::sum);
   for (std::size_t at = slice.offset; at < slice.end(); at += tree_piece) {
     const std::size_t n = std::min(tree_piece, slice.end() - at);
     for (std::size_t distance = 1; distance < gradients.size(); distance *= 2) {

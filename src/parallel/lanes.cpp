@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "comm/kernels.hpp"
+#include "comm/loops.hpp"
 #include "core/error.hpp"
 
 namespace lockstep::parallel {
@@ -58,7 +58,7 @@ Lanes::Lanes(int n_lanes, int rank, int n_ranks, std::span<float> gradients)
 }
 
 void Lanes::lane_done(int local) {
-  const comm::Combine add = comm::kernels().find_combine(core::DType::float32, comm::ReduceOp::sum);
+  const comm::Combine add = comm::loops().find_combine(core::DType::float32, comm::ReduceOp::sum);
   std::size_t n = n_waiting(local);
   const int n_merges = std::countr_one(static_cast<unsigned>(local));
   const bool is_last = local + 1 == n_local_;

@@ -16,7 +16,7 @@ PartsExchange::PartsExchange(comm::Transport& transport)
     : rank_{transport.rank()},
       n_ranks_{transport.n_ranks()},
       channel_{transport.open_channel(2 * n_ranks_)},
-      add_{comm::kernels().find_combine(core::DType::float32, comm::ReduceOp::sum)},
+      add_{comm::loops().find_combine(core::DType::float32, comm::ReduceOp::sum)},
       begins_(static_cast<std::size_t>(n_ranks_) + 1) {}
 
 void PartsExchange::reserve(std::size_t n_words) {

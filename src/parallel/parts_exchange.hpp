@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/kernels.hpp"
+#include "comm/loops.hpp"
 #include "comm/transport.hpp"
 
 namespace lockstep::parallel {

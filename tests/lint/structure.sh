@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the structure of the sources. Folders include only those above them in check_layers(). Heavy headers, backends
+# Checks the structure of the sources. Folders have one order, and include only those above them. Heavy headers, backends
 # and the collectives of MPI stay in the folders that own them. No file grows beyond one concept, and tests are
 # registered in one way. usage: structure.sh <repository>
 set -euo pipefail
@@ -21,36 +21,50 @@ forbid() {
   done < <(grep -rnE --include='*.[ch]pp' --include='*.cu*' "$1" src reduce_all training 2>/dev/null || true)
 }
 
-# check_order <folder> <prefix of includes> <layer>...: a layer includes only those before it.
+# check_order <folder>...: a folder includes none of those after it. Includes are relative to src/ or to the repository.
 check_order() {
-  local folder=$1 prefix=$2 i j file
-  local -a order=("${@:3}")
-  for i in "${!order[@]}"; do
-    for ((j = i + 1; j < ${#order[@]}; ++j)); do
-      [[ -d $folder/${order[i]} ]] || continue
-      while IFS= read -r file; do
-        complain "$file" "$folder/${order[i]} must not include $prefix${order[j]}/"
-      done < <(grep -rlE "#include \"$prefix${order[j]}/" "$folder/${order[i]}" || true)
-    done
+  local folder below hit
+  while (($# > 1)); do
+    folder=$1
+    shift
+    below=$(IFS='|' && echo "${*#src/}")
+    while IFS= read -r hit; do
+      complain "${hit%%:#*}" "$folder must not include ${hit#*\"}"
+    done < <(grep -rnoE "#include \"($below)/" "$folder" || true)
   done
+}
+
+# named_in_row <folder> <pattern>: folders inside it that its row in the table of CONTRIBUTING.md names.
+named_in_row() {
+  sed -nE "s,^\| \`$1/\` \|,,p" CONTRIBUTING.md | { grep -oE "$2" || true; } | sed -E "s,\`([a-z_]+).*,$1/\1,"
+}
+
+# CMakeLists.txt has the order of folders. The table of CONTRIBUTING.md has a row for each, in the same order, and a row names
+# the folders inside in their order. Only `ops/NAME/` is in none: what a layer is comes before Network, its devices come last.
+check_folders() {
+  local folder folders names
+  folders=$(sed -nE 's/^ *add_subdirectory\((src\/[a-z_]+|reduce_all|training)\)$/\1/p' CMakeLists.txt)
+  names=${folders//src\//}
+  [[ $(sed -nE 's/^\| `(src\/[a-z_]+|reduce_all|training)\/` \|.*/\1/p' CONTRIBUTING.md) == "$folders" ]] ||
+    complain CONTRIBUTING.md "rows of folders are not in the order of CMakeLists.txt: ${folders//$'\n'/ }"
+  [[ $(sed -nE 's/^ *add_subdirectory\(unit\/([a-z_]+)\)$/\1/p' tests/CMakeLists.txt | grep -xF "$names") == "$names" ]] ||
+    complain tests/CMakeLists.txt "folders of unit/ are not in the order of CMakeLists.txt: ${names//$'\n'/ }"
+  check_order $folders
+  for folder in $folders; do check_order $(named_in_row "$folder" '`[a-z_]+/`'); done
+  while read -r folder; do
+    complain "$folder" 'not both a folder and named in the table of CONTRIBUTING.md'
+  done < <(comm -3 <(for folder in $folders; do echo "$folder" && named_in_row "$folder" '`[a-z_]+/'; done | sort) \
+    <(find src/* src/*/* reduce_all reduce_all/* training training/* -maxdepth 0 -type d | sort))
 }
 
 check_layers() {
   local file
-  check_order src '' core runtime site comm io data nn optim parallel checkpoint metrics report
-  check_order src '' metrics report io data nn optim parallel checkpoint # reduce_all alone has only the first two
-  check_order src/data data/ format image augment read load write importers synth
-  check_order src/nn nn/ graph plan host cuda
   for file in src/nn/ops/*/; do
     file=$file$(basename "$file").hpp
     [[ -f $file ]] || complain "$file" 'a layer is described in the header that is called as its folder'
     ! grep -qE '#include "nn/(host|cuda|plan|ops)/' "$file" || complain "$file" 'the description of a layer knows no backend'
     grep -qF "#include \"${file#src/}\"" src/nn/ops/table.hpp || complain "$file" 'a layer without a row in nn/ops/table.hpp'
   done
-  [[ ! -d training ]] || check_order training training/ recipe run train check
-  while IFS= read -r file; do
-    complain "$file" "src/ must not include programs or tests"
-  done < <(grep -rlE '#include "(reduce_all|training|tests|support)/' src || true)
 }
 
 check_lengths() {
@@ -83,6 +97,7 @@ CONTRIBUTING.md INSTALL LICENSE README.md batch bootstrap modulefiles reduce_all
 }
 
 check_top
+check_folders
 check_layers
 check_lengths
 check_tests
@@ -94,6 +109,8 @@ forbid 'MPI_I?(Allreduce|Reduce_scatter|Allgather)|nccl(AllReduce|ReduceScatter|
   'a collective on data belongs in src/comm'
 forbid 'PMPI?_I?(Allreduce|Reduce_scatter|Allgather)|MPI_I?(Allreduce|Reduce_scatter|Allgather)v?\(' \
   '^src/comm/algorithms/mpi_native\.cpp' "MPI's own collectives are called by algorithm mpi only"
+forbid '#include "(reduce_all|training|tests|support)/' '^(reduce_all|training)/' 'src/ must not include programs or tests'
+forbid '#include "(metrics|report)/' '^(src/(metrics|report)|reduce_all|training)/' 'programs measure and report, not the library'
 forbid '#include "nn/' '^(src/(nn|checkpoint)|training)/' 'only the trainer knows networks, and what keeps their weights'
 forbid '#include "training/train/' '^training/(train|check|doctor/(job|needs))' 'training/train is the loop, known to its commands alone'
 forbid '#include "training/check/' '^training/(check/|train\.)' 'training/check belongs to lockstep train'

@@ -23,7 +23,7 @@ class OptimizerRows {
     floats_ = [&] { return span(arrays.make<float>(n), n); };
     gradient_ = floats_();
     parameters_ = floats_();
-    pieces_ = span<const Piece>(arrays.make(cut_.pieces), n_pieces_);
+    pieces_ = span<const BlockPiece>(arrays.make(cut_.pieces), n_pieces_);
     ranges_ = span<const PieceRange>(arrays.make(cut_.ranges), 1);
     state_ = span(arrays.make(std::vector<StepState>(1)), 1);
     copy_ = span(arrays.make<core::bfloat16>(n), n);
@@ -94,10 +94,10 @@ class OptimizerRows {
 
   void add_passes(const std::string& name, optim::OptimizerKind kind, std::size_t n_states) {
     const DeviceRule& rule = device_rule(kind);
-    Step step = step_;
+    StepArrays step = step_;
     for (std::size_t i = n_states; i < step.state.size(); ++i) step.state[i] = {};
     const auto numbers = numbers_of(rule);
-    const std::size_t of_step = sizeof(StepState) + rule.numbers_bytes + n_pieces_ * sizeof(Piece);
+    const std::size_t of_step = sizeof(StepState) + rule.numbers_bytes + n_pieces_ * sizeof(BlockPiece);
     const bool has_two = rule.measure != nullptr;  // then the first reads the gradient and writes the states
     if (has_two)
       add("measure", (2 + 2 * n_states) * of_float * n_ + of_step + 2 * n_pieces_ * sizeof(double),
@@ -111,7 +111,7 @@ class OptimizerRows {
   DeviceSpan<std::byte> numbers_of(const DeviceRule& rule) {
     return span(arrays_.make(std::vector<std::byte>(rule.numbers_bytes)), rule.numbers_bytes);
   }
-  [[nodiscard]] std::size_t of_pieces() const { return n_pieces_ * sizeof(Piece); }
+  [[nodiscard]] std::size_t of_pieces() const { return n_pieces_ * sizeof(BlockPiece); }
 
   KernelArrays& arrays_;
   std::size_t n_;
@@ -119,12 +119,12 @@ class OptimizerRows {
   std::size_t n_pieces_;
   std::function<DeviceSpan<float>()> floats_{};
   DeviceSpan<float> gradient_{}, parameters_{};
-  DeviceSpan<const Piece> pieces_{};
+  DeviceSpan<const BlockPiece> pieces_{};
   DeviceSpan<const PieceRange> ranges_{};
   DeviceSpan<StepState> state_{};
   DeviceSpan<core::bfloat16> copy_{};
   std::array<DeviceSpan<double>, 2> partials_{}, totals_{};
-  Step step_{};
+  StepArrays step_{};
   Preparation preparation_{};
   std::vector<KernelRow> rows_{};
 };

@@ -163,7 +163,7 @@ std::vector<std::string> recipe_arguments(const RecipeWords& words, bool leaves_
 bool names_length(const ResolvedRecipe& resolved) {
   return std::ranges::any_of(std::array{"epochs", "samples", "max-steps"}, [&](const char* key) {
     const Origin& origin = resolved.origins[*find_key(key)];
-    return origin.is_given && origin.layer == Layer::command_line;
+    return origin.is_given && origin.level == Level::command_line;
   });
 }
 
@@ -340,7 +340,7 @@ void require_deterministic(RecipeWords& words) {
   if (said == words.settings.end())
     words.settings.push_back({.key = "deterministic",
                               .text = "true",
-                              .origin = {Layer::command_line, fmt::format("flag {}", verify_flag), verify_flag, true}});
+                              .origin = {Level::command_line, fmt::format("flag {}", verify_flag), verify_flag, true}});
   else if (said->text != "true")
     core::fail_usage({.what = "runs that are not deterministic differ, even without an interruption",
                       .where = fmt::format("{}; {}", said->origin.where, verify_flag),

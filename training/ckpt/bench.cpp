@@ -267,7 +267,7 @@ void CheckpointBench::run() {
     values_.resize(n_mine_);
     fill_randomly(values_, static_cast<std::uint64_t>(world_.rank()));
   });
-  Progress progress{"measuring", Unit::stages, world_.rank() == 0};
+  Progress progress{"measuring", ProgressUnit::stages, world_.rank() == 0};
   for (std::uint64_t i = 1; i <= arguments_.repeats; ++i) {
     repeat();
     if (world_.any(!progress.update(i, arguments_.repeats))) return;

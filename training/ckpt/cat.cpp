@@ -38,9 +38,9 @@ Shown open_folder(const std::string& folder) {
   const auto one = checkpoint::open_newest(runtime::Communicator::alone(), folder, "FOLDER");
   const std::string recipe = nlohmann::json::parse(one.content()).value("recipe_name", "unknown");
   Shown shown{.heading = {}, .source = checkpoint::all_tensors(one)};
-  const Place place = place_of(one);
+  const SavedAt at = saved_at(one);
   shown.heading = fmt::format("{}: recipe {}, model {}, resumes at epoch {}, step {}, after {} samples\n", one.path(),
-                              recipe, shown.source.info.model, place.epoch, place.step, place.samples_seen);
+                              recipe, shown.source.info.model, at.epoch, at.step, at.samples_seen);
   return shown;
 }
 

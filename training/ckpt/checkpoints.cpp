@@ -33,7 +33,7 @@ core::ExitCode code_of(const core::Error& error, const std::string& path) {
   return error.code();
 }
 
-Place place_of(const checkpoint::Checkpoint& one) {
+SavedAt saved_at(const checkpoint::Checkpoint& one) {
   const nlohmann::json content = nlohmann::json::parse(one.content());
   const nlohmann::json state = content.value("state", nlohmann::json::object());
   return {state.value("epoch", std::uint64_t{0}) + 1, state.value("step", std::uint64_t{0}),

@@ -21,12 +21,12 @@ namespace lockstep::training::ckpt {
 [[nodiscard]] core::ExitCode code_of(const core::Error& error, const std::string& path);
 
 /// "epoch 2, step 21"; epochs count from 1.
-struct Place {
+struct SavedAt {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;
   std::uint64_t samples_seen = 0;
 };
-[[nodiscard]] Place place_of(const checkpoint::Checkpoint& one);
+[[nodiscard]] SavedAt saved_at(const checkpoint::Checkpoint& one);
 
 /// Collective: rank 0 does the `work`, whose exit code is that of all.
 [[nodiscard]] int on_first_rank(const runtime::Session& session, const std::function<core::ExitCode()>& work);

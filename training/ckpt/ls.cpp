@@ -31,10 +31,9 @@ std::optional<Row> row_of(const core::Table& table, const std::string& path) {
     checkpoint::refuse_misnamed(path, checkpoint::misnamed_reason(path, one.content()));
     std::vector<std::string> words{"complete"};
     std::ranges::copy(checkpoint::names_of(path), std::back_inserter(words));
-    const Place place = place_of(one);
-    return Row{
-        table.row({name, std::to_string(place.epoch), std::to_string(place.step), std::to_string(place.samples_seen),
-                   core::format_decimal(one.bytes()), std::to_string(one.n_files()), core::join(words)})};
+    const SavedAt at = saved_at(one);
+    return Row{table.row({name, std::to_string(at.epoch), std::to_string(at.step), std::to_string(at.samples_seen),
+                          core::format_decimal(one.bytes()), std::to_string(one.n_files()), core::join(words)})};
   } catch (const core::Error& error) {
     if (checkpoint::is_gone(path)) return std::nullopt;
     if (error.code() == core::ExitCode::system) throw;

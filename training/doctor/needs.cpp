@@ -128,7 +128,7 @@ void resolve(Request& request) {
   RecipeWords words{.recipe = request.recipe_word};
   if (!request.data.empty())
     words.settings.push_back(
-        {.key = "data", .text = request.data, .origin = {Layer::command_line, "flag --data", "--data", true}});
+        {.key = "data", .text = request.data, .origin = {Level::command_line, "flag --data", "--data", true}});
   request.recipe = resolve_recipe(words).recipe;
   require_data(*request.recipe);
   request.data = request.recipe->data;

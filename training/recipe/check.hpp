@@ -1,6 +1,6 @@
 // Whether the keys of a recipe fit together.
 // Invariant: pure; concerns only the recipe, for any set and machine.
-// Used by training/recipe/layers.
+// Used by training/recipe/merged_settings.
 #pragma once
 
 #include <cstdint>

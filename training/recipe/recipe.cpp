@@ -5,7 +5,7 @@
 
 #include "core/suggest.hpp"
 #include "training/recipe/find.hpp"
-#include "training/recipe/layers.hpp"
+#include "training/recipe/merged_settings.hpp"
 #include "training/recipe/toml.hpp"
 #include "training/recipe/value.hpp"
 #include "training/recipe/words.hpp"
@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 2> number_keys{"epochs", "save-every"};
 
 std::string flag_of(std::string_view key) { return fmt::format("--{}", key); }
 
-Origin typed(const std::string& flag) { return {Layer::command_line, "flag " + flag, flag, true}; }
+Origin typed(const std::string& flag) { return {Level::command_line, "flag " + flag, flag, true}; }
 
 void keep(RecipeWords& words, std::string_view key, const std::string& flag, const std::string& text) {
   words.settings.push_back({.key = std::string{key}, .text = text, .origin = typed(flag)});
@@ -81,7 +81,7 @@ std::vector<Setting> settings_of(const RecipeWords& words) {
     const std::string note = fmt::format("{} number after the recipe", i == 0 ? "first" : "second");
     settings.push_back({.key = std::string{number_keys[i]},
                         .text = words.numbers[i],
-                        .origin = {Layer::command_line, note, fmt::format("{}, {}", number_keys[i], note), true}});
+                        .origin = {Level::command_line, note, fmt::format("{}, {}", number_keys[i], note), true}});
   }
   settings.insert(settings.end(), words.settings.begin(), words.settings.end());
   return settings;
@@ -114,10 +114,10 @@ void declare_keys(core::Flags& flags, RecipeWords& words) {
 
 ResolvedRecipe resolve_text(std::string_view text, const std::string& file, const RecipeWords& words) {
   static_cast<void>(quote(file, "the name of the recipe"));
-  Layers layers{file};
-  layers.put(read_toml(text, file));
-  layers.put(settings_of(words));
-  return std::move(layers).resolve();
+  MergedSettings settings{file};
+  settings.put(read_toml(text, file));
+  settings.put(settings_of(words));
+  return std::move(settings).resolve();
 }
 
 ResolvedRecipe resolve_recipe(const RecipeWords& words) {

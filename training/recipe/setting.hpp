@@ -10,11 +10,11 @@ namespace lockstep::training {
 /// How it was written: `word` on the command line, where everything is text; otherwise a type of TOML.
 enum class Form { word, boolean, integer, real, text, list, nested_list, table, date };
 
-/// Later layers override earlier ones.
-enum class Layer { defaults, file, command_line };
+/// Later levels override earlier ones.
+enum class Level { defaults, file, command_line };
 
 struct Origin {
-  Layer layer = Layer::defaults;
+  Level level = Level::defaults;
   std::string note = "default";  ///< for readers: "recipe toy.toml:7", "flag --batch"
   std::string where{};           ///< for messages: "batch, toy.toml:7:9", "--batch"
   bool is_given = false;         ///< the user wrote it; otherwise it is derived or the default

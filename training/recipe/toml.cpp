@@ -193,7 +193,7 @@ std::vector<Setting> read_toml(std::string_view text, const std::string& file) {
                      {.key = std::string{key.str()},
                       .form = written.form,
                       .text = std::move(written.text),
-                      .origin = {Layer::file, note, fmt::format("{}, {}", key.str(), where(file, at)), true},
+                      .origin = {Level::file, note, fmt::format("{}, {}", key.str(), where(file, at)), true},
                       .key_where = where(file, key.source().begin)}});
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

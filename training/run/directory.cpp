@@ -23,7 +23,7 @@
 #include "core/temporary.hpp"
 #include "metrics/fingerprint.hpp"
 #include "runtime/watch/testimony.hpp"
-#include "training/run/place.hpp"
+#include "training/run/folder_refusals.hpp"
 #include "training/run/status.hpp"
 
 namespace lockstep::training {

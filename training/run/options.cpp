@@ -142,7 +142,7 @@ void check_run(const RunOptions& options, const ResolvedRecipe& resolved) {
   if (!options.evaluate_only) return;
   std::string flag;
   for (std::size_t i = 0; i < all_keys().size(); ++i)
-    if (resolved.origins[i].is_given && resolved.origins[i].layer == Layer::command_line &&
+    if (resolved.origins[i].is_given && resolved.origins[i].level == Level::command_line &&
         is_of_training(all_keys()[i]))
       flag = resolved.origins[i].where;
   if (!options.save_weights.empty()) flag = "--save-weights";

@@ -14,7 +14,7 @@
 #include "runtime/watch/guard.hpp"
 #include "training/run/compat.hpp"
 #include "training/run/display.hpp"
-#include "training/run/place.hpp"
+#include "training/run/folder_refusals.hpp"
 #include "training/run/profile.hpp"
 #include "training/run/status.hpp"
 

@@ -112,7 +112,7 @@ void Bench::measure(Stage stage) {
 }
 
 BenchReport Bench::run() {
-  Progress progress{"measuring", Unit::stages, world_.rank() == 0};
+  Progress progress{"measuring", ProgressUnit::stages, world_.rank() == 0};
   const bool was_warmed = warm_up();
   const std::uint64_t n_all = all_stages.size() * static_cast<std::size_t>(repeats());
   std::uint64_t n_done = 0;

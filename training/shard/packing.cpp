@@ -141,7 +141,7 @@ int pack_and_report(const runtime::Session& session, data::Source& source, const
   const core::Stopwatch watch;
   data::PackResult result;
   const auto complaint = core::complaint_of([&] {
-    Progress progress{"packing", Unit::samples, world.rank() == 0};
+    Progress progress{"packing", ProgressUnit::samples, world.rank() == 0};
     result = data::pack(source, options, world, [&progress](std::uint64_t n_done, std::uint64_t n_samples) {
       return progress.update(n_done, n_samples);
     });

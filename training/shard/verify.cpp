@@ -33,7 +33,7 @@ int verify(const std::string& folder, const runtime::Session& session) {
   const core::Stopwatch watch;
   data::VerifyResult result;
   const auto complaint = core::complaint_of([&] {
-    Progress progress{"verifying", Unit::bytes, world.rank() == 0};
+    Progress progress{"verifying", ProgressUnit::bytes, world.rank() == 0};
     result = data::verify(folder, world, [&progress](std::uint64_t n_done, std::uint64_t n_all) {
       return progress.update(n_done, n_all);
     });

@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "nn/graph/models.hpp"
-#include "parallel/units.hpp"
+#include "parallel/unit_plan.hpp"
 #include "training/recipe/specs.hpp"
 
 namespace lockstep::training {

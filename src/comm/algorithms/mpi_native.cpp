@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/algorithms/algorithms.hpp"
-#include "comm/kernels.hpp"
+#include "comm/loops.hpp"
 #include "comm/transport.hpp"
 #include "core/error.hpp"
 #include "core/handle.hpp"
@@ -63,7 +63,7 @@ MPI_Op predefined(ReduceOp op) {
 template <DType dtype, ReduceOp op>
 void combine_bits(void* in, void* in_out, int* length, MPI_Datatype*) {
   auto* const target = static_cast<std::byte*>(in_out);
-  kernels().find_combine(dtype, op)(target, static_cast<std::byte*>(in), target, static_cast<std::size_t>(*length));
+  loops().find_combine(dtype, op)(target, static_cast<std::byte*>(in), target, static_cast<std::size_t>(*length));
 }
 
 template <DType dtype>
@@ -232,7 +232,7 @@ class MpiPlan final : public Plan {
     if (std::exchange(uses_scratch_, false)) std::memcpy(output_, scratch_.data(), scratch_.size());
     if (call_.op != ReduceOp::avg || call_.collective == Collective::all_gather) return;
     const std::size_t n = call_.output(communicator_.rank(), communicator_.n_ranks()).count;
-    kernels().find_divide(call_.dtype)(output_, output_, n, communicator_.n_ranks());
+    loops().find_divide(call_.dtype)(output_, output_, n, communicator_.n_ranks());
   }
 
   const runtime::MpiCommunicator& communicator_;

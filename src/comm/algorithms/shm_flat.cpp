@@ -5,7 +5,7 @@
 #include "comm/algorithms/shm_plans.hpp"
 #include "comm/algorithms/shm_readers.hpp"
 #include "comm/flag.hpp"
-#include "comm/kernels.hpp"
+#include "comm/loops.hpp"
 #include "core/error.hpp"
 
 namespace lockstep::comm {
@@ -42,7 +42,7 @@ class FlatPlan final : public Plan {
         rank_{static_cast<std::size_t>(node.rank())},
         n_ranks_{static_cast<std::size_t>(node.n_ranks())},
         divisor_{call.op == ReduceOp::avg ? node.n_ranks() : 1},
-        fold_{kernels().find_fold(call.dtype, call.op)},
+        fold_{loops().find_fold(call.dtype, call.op)},
         readers_{n_ranks_, input_bytes(0), writing},
         sources_(n_ranks_) {
     const std::size_t payload = input_bytes(0);  // the longest

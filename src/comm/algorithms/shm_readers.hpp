@@ -21,7 +21,7 @@
 
 #include "comm/algorithms/shm_plans.hpp"
 #include "comm/flag.hpp"
-#include "comm/kernels.hpp"
+#include "comm/loops.hpp"
 #include "runtime/memory.hpp"
 
 namespace lockstep::comm {
@@ -120,7 +120,7 @@ class Readers {
 
   Writing writing_;
   std::vector<PeerDistance> distances_;  ///< by rank
-  void (*copy_streaming_)(std::byte*, const std::byte*, std::size_t) = kernels().copy_streaming;
+  void (*copy_streaming_)(std::byte*, const std::byte*, std::size_t) = loops().copy_streaming;
 };
 
 /// The number of places to which a rank writes `n_bytes` in turn; at least 2, which plans need. Together they are

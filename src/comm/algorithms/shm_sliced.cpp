@@ -7,7 +7,7 @@
 #include "comm/algorithms/shm_plans.hpp"
 #include "comm/algorithms/shm_readers.hpp"
 #include "comm/flag.hpp"
-#include "comm/kernels.hpp"
+#include "comm/loops.hpp"
 #include "comm/schedule.hpp"
 #include "runtime/memory.hpp"
 
@@ -59,9 +59,9 @@ class SlicedPlan final : public Plan {
         n_chunks_{count_segments(call, slice(0).count, slicing.piece_bytes)},
         layout_{reduces() ? n_owners_ : 0, n_ranks_, bytes(core::partition(slice(0), n_chunks_, 0)), slicing.writing},
         is_large_{2 * n_ranks_ * call.bytes().value > runtime::last_level_cache().value},
-        fold_{kernels().find_fold(call.dtype, call.op)},
-        divide_{kernels().find_divide(call.dtype)},
-        copy_streaming_{kernels().copy_streaming},
+        fold_{loops().find_fold(call.dtype, call.op)},
+        divide_{loops().find_divide(call.dtype)},
+        copy_streaming_{loops().copy_streaming},
         segment_{node.share(layout_.bytes())},
         readers_{n_ranks_, bytes(core::partition(slice(0), n_chunks_, 0)), slicing.writing},
         sources_(n_ranks_) {

@@ -72,12 +72,12 @@ class CudaExecutor final : public PlannedExecutor {
     kept_statistics_ = Buffer{core::Bytes{n_statistics_ * sizeof(float)}, Memory::device};
     for (std::size_t i = 0; i < statistics_.size(); ++i) {
       std::ranges::fill(statistics_[i].of(statistics_here()), network_.statistics()[i].initial);
-      arenas_.statistics.push_back(all_statistics_.device<float>() + statistics_[i].offset);
+      arrays_.statistics.push_back(all_statistics_.device<float>() + statistics_[i].offset);
     }
-    arenas_.has_bad_label = &results_.device<Results>()->has_bad_label;
+    arrays_.has_bad_label = &results_.device<Results>()->has_bad_label;
     if (options_.is_group_of_ranks) {
       empty_ = EmptyRank{network_};
-      arenas_.shared = empty_.shared();
+      arrays_.shared = empty_.shared();
     }
     convolutions_.choose(products_of(network_, options_.max_batch), dtype_of<T>(), options_);
     arena_.expect(make_program(nullptr, options.max_batch, true)->n_bytes());
@@ -88,7 +88,7 @@ class CudaExecutor final : public PlannedExecutor {
   void scale_loss(DeviceSpan<const float> scale) override {
     core::require(programs_.empty() && scale.size() == 1,
                   "scale_loss() comes before the first pass and sets one number");
-    arenas_.loss_scale = scale.data();
+    arrays_.loss_scale = scale.data();
   }
 
   [[nodiscard]] std::span<float> statistic(int statistic) override {
@@ -183,12 +183,12 @@ class CudaExecutor final : public PlannedExecutor {
   [[nodiscard]] const SlotLayout& layout() const noexcept override { return parameters_; }
   void set_arenas(DeviceSpan<const float> parameters, DeviceSpan<float> gradients,
                   DeviceSpan<const std::byte> weights) override {
-    arenas_.parameters = parameters.data();
-    arenas_.gradients = gradients.data();
+    arrays_.parameters = parameters.data();
+    arrays_.gradients = gradients.data();
     if constexpr (std::is_same_v<T, float>)
-      arenas_.weights = parameters.data();
+      arrays_.weights = parameters.data();
     else
-      arenas_.weights = reinterpret_cast<const T*>(weights.data());
+      arrays_.weights = reinterpret_cast<const T*>(weights.data());
   }
 
   static LossSums sums_of(std::span<const std::byte> from) {
@@ -234,7 +234,7 @@ class CudaExecutor final : public PlannedExecutor {
   }
 
   [[nodiscard]] std::unique_ptr<Program<T>> make_program(SharedArena* memory, std::uint64_t n, bool is_training) {
-    return std::make_unique<Program<T>>(Common<T>{network_, options_, plan_, parameters_, arenas_, convolutions_},
+    return std::make_unique<Program<T>>(Common<T>{network_, options_, plan_, parameters_, arrays_, convolutions_},
                                         memory, n, is_training);
   }
 
@@ -287,7 +287,7 @@ class CudaExecutor final : public PlannedExecutor {
     n_ = batch.n;
     program_ = nullptr;
     if (n_ == 0) {
-      if (is_training && options_.is_group_of_ranks) empty_.forward(pass, network_, arenas_.statistics);
+      if (is_training && options_.is_group_of_ranks) empty_.forward(pass, network_, arrays_.statistics);
       return;
     }
     Program<T>& program = program_of(n_, is_training);
@@ -299,7 +299,7 @@ class CudaExecutor final : public PlannedExecutor {
   void backward(PassContext& pass) {
     if (program_ != nullptr) return program_->backward(pass, times_);
     if (!pass.adds) {
-      auto* const bytes = reinterpret_cast<std::byte*>(arenas_.gradients);
+      auto* const bytes = reinterpret_cast<std::byte*>(arrays_.gradients);
       pass.stream.fill(DeviceSpan<std::byte>::at(bytes, arena_elements() * sizeof(float)), std::byte{0});
     }
     if (options_.is_group_of_ranks) empty_.backward(pass);
@@ -319,7 +319,7 @@ class CudaExecutor final : public PlannedExecutor {
   std::size_t n_statistics_ = 0;
   bool are_statistics_here_ = true;  ///< the caller may have changed them
   bool results_are_new_ = true;      ///< nothing was added since they were last read
-  Arenas<T> arenas_{};
+  ExecutorArrays<T> arrays_{};
   SharedArena arena_{};  ///< of programs
   EmptyRank empty_{};
   std::map<std::pair<std::uint64_t, bool>, std::unique_ptr<Program<T>>> programs_{};

@@ -49,9 +49,9 @@ struct PassContext {
   bool adds = false;  ///< gradients, to the present values
 };
 
-/// The arenas that all programs of an executor share.
+/// The arrays that all programs of an executor share.
 template <class T>
-struct Arenas {
+struct ExecutorArrays {
   const T* weights = nullptr;  ///< the parameters, as layers multiply by them
   const float* parameters = nullptr;
   float* gradients = nullptr;
@@ -68,7 +68,7 @@ struct Common {
   const ExecutorOptions& options;
   const PassPlan& plan;
   const ParameterLayout& parameters;
-  const Arenas<T>& arenas;
+  const ExecutorArrays<T>& arrays;
   Convolutions& convolutions;
 };
 
@@ -112,9 +112,9 @@ class Builder : public Common<T> {
   }
 
   [[nodiscard]] const ValueLayout& layout(Value value) const { return values[static_cast<std::size_t>(value.node)]; }
-  [[nodiscard]] const float* parameter(int number) const { return this->arenas.parameters + offset(number); }
-  [[nodiscard]] const T* weight(int number) const { return this->arenas.weights + offset(number); }
-  [[nodiscard]] float* gradient(int number) const { return this->arenas.gradients + offset(number); }
+  [[nodiscard]] const float* parameter(int number) const { return this->arrays.parameters + offset(number); }
+  [[nodiscard]] const T* weight(int number) const { return this->arrays.weights + offset(number); }
+  [[nodiscard]] float* gradient(int number) const { return this->arrays.gradients + offset(number); }
   /// Whether the backward pass that is being planned always adds to this gradient.
   [[nodiscard]] bool adds_to_gradient(int number) const { return this->plan.adds(*step_, number); }
   [[nodiscard]] bool needs_gradient(Value value) const {

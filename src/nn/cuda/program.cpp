@@ -83,9 +83,9 @@ void Program<T>::enqueue_loss(PassContext& pass, bool is_backward) {
                          .outputs = steps_.back().layer->output(),
                          .gradient = is_backward ? static_cast<T*>(loss_gradient_) : nullptr,
                          .numbers = pass.numbers,
-                         .loss_scale = is_backward ? common_.arenas.loss_scale : nullptr,
+                         .loss_scale = is_backward ? common_.arrays.loss_scale : nullptr,
                          .losses = losses_,
-                         .has_bad_label = common_.arenas.has_bad_label,
+                         .has_bad_label = common_.arrays.has_bad_label,
                          .share = 1 / static_cast<float>(layout.n_rows())};
   const bool has_log_softmax = std::holds_alternative<LogSoftmax>(common_.network.nodes().back().layer);
   if (common_.options.loss == Loss::mse)

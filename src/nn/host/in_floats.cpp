@@ -4,7 +4,7 @@
 
 #include "core/error.hpp"
 #include "nn/host/elements.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 namespace lockstep::nn::host {
 namespace {
@@ -49,9 +49,9 @@ class FloatBuilder {
   memory::data_type type_;
 };
 
-class InFloatsKernel final : public Kernel {
+class InFloatsLayer final : public HostLayer {
  public:
-  InFloatsKernel(const Planned& planned, const MakeKernel& make) : storage_{planned.builder.storage} {
+  InFloatsLayer(const Planned& planned, const MakeHostLayer& make) : storage_{planned.builder.storage} {
     Builder& builder = planned.builder;
     Planned in_floats{builder, planned.node, planned.index, planned.inputs};
     for (Tensor& input : in_floats.inputs) {
@@ -61,24 +61,24 @@ class InFloatsKernel final : public Kernel {
     }
     {
       const FloatBuilder lent{builder};
-      kernel_ = make(in_floats);
+      layer_ = make(in_floats);
     }
-    output_ = kernel_->output();
+    output_ = layer_->output();
     const bool stays = std::holds_alternative<Linear>(planned.node.layer) && builder.is_read_by_loss(planned.index);
     if (stays) return;
     output_.desc = as_type(output_.desc, builder.type);
     output_.place = builder.make_bytes(output_.desc.get_size());
-    rounded_ = {output_, kernel_->output()};
+    rounded_ = {output_, layer_->output()};
     storage_.forget_between(rounded_->floats.place);
   }
 
   void forward(PassContext& pass) override {
     for (const Copy& input : inputs_) widen(storage_, input);
-    kernel_->forward(pass);
+    layer_->forward(pass);
     if (rounded_) round(storage_, *rounded_);
   }
 
-  std::size_t n_gradients_taken() const override { return kernel_->n_gradients_taken(); }
+  std::size_t n_gradients_taken() const override { return layer_->n_gradients_taken(); }
 
   std::vector<Tensor> plan_backward(Builder& builder, std::span<const Tensor> gradients) override {
     std::vector<Tensor> in_floats{gradients.begin(), gradients.end()};
@@ -90,7 +90,7 @@ class InFloatsKernel final : public Kernel {
     std::vector<Tensor> results;
     {
       const FloatBuilder lent{builder};
-      results = kernel_->plan_backward(builder, in_floats);
+      results = layer_->plan_backward(builder, in_floats);
     }
     for (const Copy& input : inputs_) read_again(builder, input);
     if (rounded_) read_again(builder, *rounded_);
@@ -107,7 +107,7 @@ class InFloatsKernel final : public Kernel {
   void backward(PassContext& pass) override {
     for (const Copy& gradient : gradients_) widen(storage_, gradient);
     for (const Copy& copy : read_again_) widen(storage_, copy);
-    kernel_->backward(pass);
+    layer_->backward(pass);
     for (const Copy& result : results_) round(storage_, result);
   }
 
@@ -126,16 +126,16 @@ class InFloatsKernel final : public Kernel {
   }
 
   Storage& storage_;
-  std::unique_ptr<Kernel> kernel_{};
+  std::unique_ptr<HostLayer> layer_{};
   std::vector<Copy> inputs_{}, gradients_{}, results_{}, read_again_{};
   std::optional<Copy> rounded_{};  ///< the output, unless the loss reads it as it is
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_by_onednn(const Planned& planned, const MakeKernel& make) {
+std::unique_ptr<HostLayer> make_by_onednn(const Planned& planned, const MakeHostLayer& make) {
   if (!planned.builder.computes_in_floats) return make(planned);
-  return std::make_unique<InFloatsKernel>(planned, make);
+  return std::make_unique<InFloatsLayer>(planned, make);
 }
 
 }  // namespace lockstep::nn::host

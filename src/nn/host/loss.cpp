@@ -11,7 +11,7 @@
 
 namespace lockstep::nn::host {
 
-LossKernel::LossKernel(Builder& builder, const Tensor& output)
+HostLoss::HostLoss(Builder& builder, const Tensor& output)
     : storage_{builder.storage},
       loss_{builder.options.loss},
       label_smoothing_{builder.options.label_smoothing},
@@ -33,7 +33,7 @@ LossKernel::LossKernel(Builder& builder, const Tensor& output)
     gradient_ = builder.make(plain_desc(dims_of(floats), builder.type));
 }
 
-LossSums LossKernel::forward(const PassContext& pass) {
+LossSums HostLoss::forward(const PassContext& pass) {
   auto* const output = storage_.at<float>(floats_.place);
   if (type_of(output_.desc) != type_of(floats_.desc))
     loops().bfloats.to_floats(storage_.at<const core::bfloat16>(output_.place), output, n_ * n_outputs_);
@@ -64,7 +64,7 @@ LossSums LossKernel::forward(const PassContext& pass) {
   return sums;
 }
 
-void LossKernel::backward(float scale) {
+void HostLoss::backward(float scale) {
   auto* const gradient = storage_.at<float>(float_gradient_.place);
   loops().scale(gradient, scale / static_cast<float>(rows_of_sample_), gradient, n_ * n_outputs_);
   if (type_of(gradient_.desc) != type_of(float_gradient_.desc))
@@ -72,7 +72,7 @@ void LossKernel::backward(float scale) {
 }
 
 /// With smoothing e of C classes the target is 1 - e + e / C for the label and e / C for the others, as in PyTorch.
-LossKernel::Row LossKernel::cross_entropy(const float* logits, std::size_t label, float* gradient) const {
+HostLoss::Row HostLoss::cross_entropy(const float* logits, std::size_t label, float* gradient) const {
   const SoftmaxLoops& softmax = softmax_loops();
   const auto [max, total] = softmax.max_and_total(logits, n_outputs_);
   const double sum = softmax.exponentials(logits, max, n_outputs_, gradient);
@@ -89,7 +89,7 @@ LossKernel::Row LossKernel::cross_entropy(const float* logits, std::size_t label
   return row;
 }
 
-LossKernel::Row LossKernel::negative_log(const float* outputs, std::size_t label, float* gradient) const {
+HostLoss::Row HostLoss::negative_log(const float* outputs, std::size_t label, float* gradient) const {
   Row row;
   row.loss = -static_cast<double>(outputs[label]);
   if (gradient != nullptr) {
@@ -100,14 +100,14 @@ LossKernel::Row LossKernel::negative_log(const float* outputs, std::size_t label
   return row;
 }
 
-void LossKernel::rank_label(const float* outputs, std::size_t label, Row& row) const {
+void HostLoss::rank_label(const float* outputs, std::size_t label, Row& row) const {
   const std::size_t n_before = softmax_loops().n_before(outputs, n_outputs_, label);
   const bool is_number = std::isfinite(outputs[label]);
   row.is_top1 = is_number && n_before == 0;
   row.is_top5 = is_number && n_before < 5;
 }
 
-LossKernel::Row LossKernel::mean_square(const float* output, const float* target, float* gradient) const {
+HostLoss::Row HostLoss::mean_square(const float* output, const float* target, float* gradient) const {
   const double n = static_cast<double>(n_outputs_);
   Row row;
   for (std::size_t o = 0; o < n_outputs_; ++o) {
@@ -118,7 +118,7 @@ LossKernel::Row LossKernel::mean_square(const float* output, const float* target
   return row;
 }
 
-void LossKernel::check_labels(const std::int64_t* labels) const {
+void HostLoss::check_labels(const std::int64_t* labels) const {
   for (std::size_t i = 0; i < n_; ++i) {
     if (labels[i] < 0 || static_cast<std::size_t>(labels[i]) >= n_outputs_) {
       core::fail_usage({.what = fmt::format("label {} in the data", labels[i]),

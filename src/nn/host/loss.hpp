@@ -5,14 +5,14 @@
 
 #include <vector>
 
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 namespace lockstep::nn::host {
 
-class LossKernel {
+class HostLoss {
  public:
   /// `output`: {rows of all samples, features}, one sample after the other.
-  LossKernel(Builder& builder, const Tensor& output);
+  HostLoss(Builder& builder, const Tensor& output);
 
   /// Throws core::Error (usage) if a label is not a class.
   [[nodiscard]] LossSums forward(const PassContext& pass);

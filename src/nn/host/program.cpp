@@ -8,7 +8,7 @@
 namespace lockstep::nn::host {
 namespace {
 
-std::unique_ptr<Kernel> make_any_layer(const Planned& planned) {
+std::unique_ptr<HostLayer> make_any_layer(const Planned& planned) {
   return std::visit([&](const auto& layer) { return make_layer(planned, layer); }, planned.node.layer);
 }
 
@@ -18,7 +18,7 @@ Program::Program(const Common& common, std::uint64_t n, bool is_training)
     : common_{common}, storage_{common.engine, common.parameters}, steps_(common.plan.n_nodes()) {
   Builder builder{common, storage_, n, is_training};
   plan_forward(builder, steps_, make_any_layer);
-  loss_ = std::make_unique<LossKernel>(builder, steps_.back().layer->output());
+  loss_ = std::make_unique<HostLoss>(builder, steps_.back().layer->output());
   if (is_training) plan_backward(builder, steps_, loss_->gradient());
   storage_.plan();
 }
@@ -48,7 +48,7 @@ void Program::run_sum(const GradientSum<Tensor>& sum) const {
 void Program::backward(PassContext& pass, PassObserver& observer) {
   loss_->backward(pass.numbers.scale * pass.numbers.sample_weight);
   for (const BackwardStep& step : common_.plan.backward) {
-    const LayerStep<Kernel, Tensor>& here = steps_[step.node];
+    const LayerStep<HostLayer, Tensor>& here = steps_[step.node];
     for (const GradientSum<Tensor>& sum : here.sums) run_sum(sum);
     observer.before_backward(step, here.gradients);
     here.layer->backward(pass);

@@ -1,4 +1,4 @@
-// A network prepared for one batch size: its kernels in order, and one memory plan for all of them.
+// A network prepared for one batch size: its layers in order, and one memory plan for all of them.
 // Invariant: nothing is allocated after construction; programs of a network may share an arena, one pass at a time.
 // Used by nn/host/host_executor.
 #pragma once
@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 #include "nn/host/loss.hpp"
 
 namespace lockstep::nn::host {
@@ -39,8 +39,8 @@ class Program {
 
   Common common_;
   Storage storage_;
-  std::vector<LayerStep<Kernel, Tensor>> steps_;
-  std::unique_ptr<LossKernel> loss_{};
+  std::vector<LayerStep<HostLayer, Tensor>> steps_;
+  std::unique_ptr<HostLoss> loss_{};
 };
 
 }  // namespace lockstep::nn::host

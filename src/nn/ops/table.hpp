@@ -1,6 +1,6 @@
 // The table of layers: one row for each. A layer is a folder beside this file, which CONTRIBUTING.md describes.
 // Invariant: a row makes a layer an alternative of Layer, and declares the functions that make it on the host and on
-// GPUs (nn/host/kernel.hpp, nn/cuda/layers.hpp), which its folder defines. Nothing else lists layers.
+// GPUs (nn/host/layers.hpp, nn/cuda/layers.hpp), which its folder defines. Nothing else lists layers.
 // Used by Network, and by the programs of nn/host and nn/cuda.
 #pragma once
 

@@ -3,7 +3,7 @@
 
 #include "core/sum_hash.hpp"
 #include "optim/cuda/arena.hpp"
-#include "optim/cuda/units.hpp"
+#include "optim/cuda/octets.hpp"
 
 namespace lockstep::optim::cuda {
 namespace {
@@ -14,9 +14,9 @@ struct Cast {
   To* to;
 
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {
-    const auto values = kernel::load_once<float, unit>(from, i);
-    kernel::Pack<To, unit> rounded;
-    for (int j = 0; j < unit; ++j) rounded[j] = kernel::round_to<To>(values[j]);
+    const auto values = kernel::load_once<float, octet>(from, i);
+    kernel::Pack<To, octet> rounded;
+    for (int j = 0; j < octet; ++j) rounded[j] = kernel::round_to<To>(values[j]);
     kernel::store(to, i, rounded);
   }
 };
@@ -24,7 +24,7 @@ struct Cast {
 template <class T>
 struct SquaredNorms {
   static constexpr int max_threads = 256;
-  const Piece* pieces;
+  const BlockPiece* pieces;
   std::uint32_t n_pieces;
   const T* values;
   double* partials;
@@ -32,12 +32,12 @@ struct SquaredNorms {
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
     for (std::uint32_t i = team.block(); i < n_pieces; i += team.n_blocks()) {
-      const Piece piece = pieces[i];
+      const BlockPiece piece = pieces[i];
       auto squares = team.per_thread(0.0);
       team.each([&](int thread) {
-        each_unit(team, thread, piece, [&](std::size_t at) {
-          const auto x = kernel::load<T, unit>(values, at);
-          for (int j = 0; j < unit; ++j) {
+        each_octet(team, thread, piece, [&](std::size_t at) {
+          const auto x = kernel::load<T, octet>(values, at);
+          for (int j = 0; j < octet; ++j) {
             const double value = kernel::to_float(x[j]);
             squares[thread] += value * value;
           }
@@ -141,14 +141,14 @@ void cast(Stream& stream, DeviceSpan<const float> from, const Copy& to) {
           using To = std::remove_pointer_t<decltype(copy.data())>;
           core::require(from.size() == copy.size() && from.size() % range_multiple == 0,
                         "both arenas of a cast have the same size, a multiple of 16 elements");
-          kernel::for_each(stream, "cast", from.size() / unit, {region_of(from)}, {region_of(copy)},
+          kernel::for_each(stream, "cast", from.size() / octet, {region_of(from)}, {region_of(copy)},
                            Cast<To>{from.data(), copy.data()});
         }
       },
       to);
 }
 
-void squared_norms(Stream& stream, const Gradient& values, DeviceSpan<const Piece> pieces,
+void squared_norms(Stream& stream, const Gradient& values, DeviceSpan<const BlockPiece> pieces,
                    DeviceSpan<double> partials) {
   core::require(partials.size() == pieces.size(), "there is a number for every piece");
   std::visit(

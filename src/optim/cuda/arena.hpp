@@ -25,18 +25,18 @@ using Gradient =
 /// The rounded parameters for layers that do not read the parameters themselves.
 using Copy = std::variant<std::monostate, DeviceSpan<core::bfloat16>, DeviceSpan<core::float16>>;
 
-// Kernels see ranges, whose elements share one set of numbers, and pieces of ranges. A block of threads processes one
-// piece at a time.
+// Kernels see ranges, whose elements share one set of numbers, and pieces of ranges.
 
 /// Ranges begin and end at multiples of this; gaps in the arena are filled with zeros, which stay zeros.
 inline constexpr std::size_t range_multiple = 16;
 /// The greatest size of a piece; small enough that the last blocks of a GPU do not work long while others are done.
 inline constexpr std::size_t piece_elements = 8192;
 
-/// The greatest size of an arena: kernels count units of 8 elements in 32 bits, because registers are scarce.
+/// The greatest size of an arena: kernels count octets of elements in 32 bits, because registers are scarce.
 inline constexpr std::size_t most_elements = std::size_t{8} << 32;
 
-struct alignas(16) Piece {
+/// What a block of threads processes at a time.
+struct alignas(16) BlockPiece {
   std::uint64_t offset = 0;
   std::uint32_t n = 0;
   std::uint32_t range = 0;  ///< its index
@@ -49,7 +49,7 @@ struct PieceRange {
 };
 
 struct Cut {
-  std::vector<Piece> pieces{};
+  std::vector<BlockPiece> pieces{};
   std::vector<PieceRange> ranges{};  ///< one per segment
 };
 
@@ -60,7 +60,8 @@ struct Cut {
 // any sum of them.
 
 /// Computes one number per piece; `pieces` may be a run of an arena's pieces.
-void squared_norms(Stream& stream, const Gradient& values, DeviceSpan<const Piece> pieces, DeviceSpan<double> partials);
+void squared_norms(Stream& stream, const Gradient& values, DeviceSpan<const BlockPiece> pieces,
+                   DeviceSpan<double> partials);
 
 /// Adds up the numbers of all pieces: one sum per range.
 void add_up(Stream& stream, DeviceSpan<const double> partials, DeviceSpan<const PieceRange> ranges,

@@ -50,7 +50,7 @@ DeviceOptimizer::DeviceOptimizer(const OptimizerSpec& spec, std::span<const Segm
 }
 
 void DeviceOptimizer::enqueue(Stream& stream, const Operands& on, double max_norm) {
-  const auto pieces = pieces_.on_device<Piece>();
+  const auto pieces = pieces_.on_device<BlockPiece>();
   const auto squares = squares_.on_device<double>();
   squared_norms(stream, on.gradient, pieces, squares);
   const Preparation preparation{.step = on.numbers,
@@ -60,11 +60,11 @@ void DeviceOptimizer::enqueue(Stream& stream, const Operands& on, double max_nor
                                 .spec = spec_,
                                 .max_norm = max_norm,
                                 .scaling = scaling_};
-  Step step{.gradient = on.gradient,
-            .parameters = on.parameters,
-            .copy = on.copy,
-            .pieces = pieces,
-            .done = progress_.on_device<StepState>()};
+  StepArrays step{.gradient = on.gradient,
+                  .parameters = on.parameters,
+                  .copy = on.copy,
+                  .pieces = pieces,
+                  .done = progress_.on_device<StepState>()};
   for (std::size_t i = 0; i < state_.size(); ++i) step.state[i] = state_[i].values;
   const auto squares_in = [](const std::array<Buffer, 2>& arrays) {
     return Squares{arrays[0].on_device<double>(), arrays[1].on_device<double>()};

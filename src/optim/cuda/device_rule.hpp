@@ -28,14 +28,14 @@ struct Preparation {
 };
 
 /// The arrays of a step.
-struct Step {
+struct StepArrays {
   Gradient gradient{};
   DeviceSpan<float> parameters{};
   std::array<DeviceSpan<float>, 2> state{};  ///< in the order of state_names()
   /// Also written, rounded to nearest: in the type of a 16-bit gradient, or in either type with float32.
   Copy copy{};
-  DeviceSpan<const Piece> pieces{};    ///< of the whole arena, or a run of them
-  DeviceSpan<const StepState> done{};  ///< one, from prepare()
+  DeviceSpan<const BlockPiece> pieces{};  ///< of the whole arena, or a run of them
+  DeviceSpan<const StepState> done{};     ///< one, from prepare()
 };
 
 /// Squares of parameters, and of gradients or updates.
@@ -50,20 +50,21 @@ struct DeviceRule {
   /// Decides about the step, then computes its numbers. Rates of tensors are the global one until adapt().
   void (*prepare)(Stream& stream, const Preparation& of, DeviceSpan<std::byte> numbers) = nullptr;
   /// With Norms::of_update: the first pass, which writes the states, and squares by piece.
-  void (*measure)(Stream& stream, const Step& step, DeviceSpan<std::byte> numbers, const Squares& by_piece) = nullptr;
+  void (*measure)(Stream& stream, const StepArrays& step, DeviceSpan<std::byte> numbers,
+                  const Squares& by_piece) = nullptr;
   /// With norms: computes the rates of tensors; reads step, state, ranges and spec of `of`. `by_range`: the norms of
   /// whole tensors; with Norms::of_gradient of the gradient in memory.
   void (*adapt)(Stream& stream, const Preparation& of, const Squares& by_range,
                 DeviceSpan<std::byte> numbers) = nullptr;
   /// The last pass, which writes parameters and their copy. Uses momentum if there is its state.
-  void (*update)(Stream& stream, const Step& step, DeviceSpan<std::byte> numbers) = nullptr;
+  void (*update)(Stream& stream, const StepArrays& step, DeviceSpan<std::byte> numbers) = nullptr;
 };
 
 [[nodiscard]] const DeviceRule& device_rule(OptimizerKind kind) noexcept;
 
 /// Enqueues a whole step, from prepare() to update(). With norms, `of.squares` are those of each piece, and `by_piece`
 /// and `by_range` have room for the rule's.
-void enqueue_step(Stream& stream, const Preparation& of, const Step& step, DeviceSpan<std::byte> numbers,
+void enqueue_step(Stream& stream, const Preparation& of, const StepArrays& step, DeviceSpan<std::byte> numbers,
                   const Squares& by_piece, const Squares& by_range);
 
 }  // namespace lockstep::optim::cuda

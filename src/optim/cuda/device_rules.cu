@@ -4,7 +4,7 @@
 
 #include "optim/cuda/device_rule.hpp"
 #include "optim/cuda/arena.hpp"
-#include "optim/cuda/units.hpp"
+#include "optim/cuda/octets.hpp"
 
 namespace lockstep::optim::cuda {
 namespace {
@@ -73,7 +73,7 @@ struct Measure {
   static constexpr int max_threads = 256;
   const StepState* done;
   const typename R::Numbers* numbers;
-  const Piece* pieces;
+  const BlockPiece* pieces;
   std::uint32_t n_pieces;
   const G* gradient;
   const float* parameters;
@@ -86,13 +86,13 @@ struct Measure {
     if (done->skips != 0) return;
     const float factor = done->factor;
     for (std::uint32_t i = team.block(); i < n_pieces; i += team.n_blocks()) {
-      const Piece piece = pieces[i];
+      const BlockPiece piece = pieces[i];
       const typename R::Numbers s = numbers[piece.range];
       auto of_parameter = team.per_thread(0.0);
       auto of_update = team.per_thread(0.0);
       team.each([&](int thread) {
-        each_unit(team, thread, piece,
-                  [&](std::size_t at) { measure(at, factor, s, of_parameter[thread], of_update[thread]); });
+        each_octet(team, thread, piece,
+                   [&](std::size_t at) { measure(at, factor, s, of_parameter[thread], of_update[thread]); });
       });
       const double parameter = team.sum(of_parameter);
       const double update = team.sum(of_update);
@@ -106,11 +106,11 @@ struct Measure {
 
   LOCKSTEP_HOST_DEVICE void measure(std::size_t at, float factor, const typename R::Numbers& s, double& of_parameter,
                                     double& of_update) const {
-    const auto g = kernel::load_once<G, unit>(gradient, at);
-    const auto p = kernel::load_once<float, unit>(parameters, at);
-    auto first = kernel::load_once<float, unit>(state[0], at);
-    auto second = kernel::load_once<float, unit>(state[1], at);
-    for (int j = 0; j < unit; ++j) {
+    const auto g = kernel::load_once<G, octet>(gradient, at);
+    const auto p = kernel::load_once<float, octet>(parameters, at);
+    auto first = kernel::load_once<float, octet>(state[0], at);
+    auto second = kernel::load_once<float, octet>(state[1], at);
+    for (int j = 0; j < octet; ++j) {
       const double update = R::measure(kernel::to_float(g[j]) * factor, p[j], first[j], second[j], s);
       const double parameter = p[j];
       of_parameter += parameter * parameter;
@@ -133,7 +133,7 @@ struct Update {
   static constexpr unsigned min_blocks = n_states<R> < 2 ? 1 : 0;
   const StepState* done;
   const typename R::Numbers* numbers;
-  const Piece* pieces;
+  const BlockPiece* pieces;
   std::uint32_t n_pieces;
   const G* gradient;
   float* parameters;
@@ -146,26 +146,26 @@ struct Update {
     const float factor = done->factor;
     team.each([&](int thread) {
       for (std::uint32_t i = team.block(); i < n_pieces; i += team.n_blocks()) {
-        const Piece piece = pieces[i];
+        const BlockPiece piece = pieces[i];
         const typename R::Numbers s = numbers[piece.range];
-        each_unit(team, thread, piece, [&](std::size_t at) { update(at, factor, s); });
+        each_octet(team, thread, piece, [&](std::size_t at) { update(at, factor, s); });
       }
     });
   }
 
   LOCKSTEP_HOST_DEVICE void update(std::size_t at, float factor, const typename R::Numbers& s) const {
-    using Floats = kernel::Pack<float, unit>;
-    kernel::Pack<G, unit> g{};
+    using Floats = kernel::Pack<float, octet>;
+    kernel::Pack<G, octet> g{};
     Floats states[2]{};
-    if constexpr (!is_second) g = kernel::load_once<G, unit>(gradient, at);
-    Floats p = kernel::load_once<float, unit>(parameters, at);
-    for (int k = 0; k < n_states<R>; ++k) states[k] = kernel::load_once<float, unit>(state[k], at);
-    for (int j = 0; j < unit; ++j) step(kernel::to_float(g[j]) * factor, p[j], states[0][j], states[1][j], s);
+    if constexpr (!is_second) g = kernel::load_once<G, octet>(gradient, at);
+    Floats p = kernel::load_once<float, octet>(parameters, at);
+    for (int k = 0; k < n_states<R>; ++k) states[k] = kernel::load_once<float, octet>(state[k], at);
+    for (int j = 0; j < octet; ++j) step(kernel::to_float(g[j]) * factor, p[j], states[0][j], states[1][j], s);
     for (int k = 0; !is_second && k < n_states<R>; ++k) kernel::store_once(state[k], at, states[k]);
     kernel::store_once(parameters, at, p);
     if (copy == nullptr) return;
-    kernel::Pack<C, unit> rounded;
-    for (int j = 0; j < unit; ++j) rounded[j] = kernel::round_to<C>(p[j]);
+    kernel::Pack<C, octet> rounded;
+    for (int j = 0; j < octet; ++j) rounded[j] = kernel::round_to<C>(p[j]);
     kernel::store(copy, at, rounded);
   }
 
@@ -221,7 +221,7 @@ void adapt(Stream& stream, const Preparation& of, const Squares& by_range, Devic
 }
 
 template <class R>
-void measure(Stream& stream, const Step& step, DeviceSpan<std::byte> numbers, const Squares& by_piece) {
+void measure(Stream& stream, const StepArrays& step, DeviceSpan<std::byte> numbers, const Squares& by_piece) {
   const auto typed = numbers_of<R>(numbers);
   core::require(by_piece.parameter.size() == step.pieces.size() && by_piece.update.size() == step.pieces.size(),
                 "there is a number for every piece");
@@ -247,8 +247,8 @@ void measure(Stream& stream, const Step& step, DeviceSpan<std::byte> numbers, co
 }
 
 template <class R, class G, class C>
-void update_typed(Stream& stream, std::string_view name, const Step& step, DeviceSpan<typename R::Numbers> numbers,
-                  DeviceSpan<const G> gradient, DeviceSpan<C> copy) {
+void update_typed(Stream& stream, std::string_view name, const StepArrays& step,
+                  DeviceSpan<typename R::Numbers> numbers, DeviceSpan<const G> gradient, DeviceSpan<C> copy) {
   using Body = Update<R, G, C>;
   const Body body{.done = step.done.data(),
                   .numbers = numbers.data(),
@@ -270,7 +270,7 @@ void update_typed(Stream& stream, std::string_view name, const Step& step, Devic
 
 /// Without a copy, passes null, with a type for which code exists.
 template <class R, class G>
-void update_from(Stream& stream, std::string_view name, const Step& step, DeviceSpan<typename R::Numbers> numbers,
+void update_from(Stream& stream, std::string_view name, const StepArrays& step, DeviceSpan<typename R::Numbers> numbers,
                  DeviceSpan<const G> gradient) {
   std::visit(
       [&]<class Wanted>(const Wanted& copy) {
@@ -289,7 +289,8 @@ void update_from(Stream& stream, std::string_view name, const Step& step, Device
 }
 
 template <class R>
-void update_with(Stream& stream, std::string_view name, const Step& step, DeviceSpan<typename R::Numbers> numbers) {
+void update_with(Stream& stream, std::string_view name, const StepArrays& step,
+                 DeviceSpan<typename R::Numbers> numbers) {
   if constexpr (R::norms == Norms::of_update)
     update_from<R>(stream, name, step, numbers, DeviceSpan<const float>{});
   else
@@ -307,7 +308,7 @@ constexpr auto name_with_momentum = [] {
 }();
 
 template <class R>
-void update(Stream& stream, const Step& step, DeviceSpan<std::byte> numbers) {
+void update(Stream& stream, const StepArrays& step, DeviceSpan<std::byte> numbers) {
   const auto typed = numbers_of<R>(numbers);
   using A = ArithmeticOf<R>;
   if constexpr (std::is_void_v<typename R::WithoutMomentum>)
@@ -329,7 +330,7 @@ constexpr auto device_rules = for_each_rule(Rules{}, []<class R>(R) {
 
 const DeviceRule& device_rule(OptimizerKind kind) noexcept { return device_rules[static_cast<std::size_t>(kind)]; }
 
-void enqueue_step(Stream& stream, const Preparation& of, const Step& step, DeviceSpan<std::byte> numbers,
+void enqueue_step(Stream& stream, const Preparation& of, const StepArrays& step, DeviceSpan<std::byte> numbers,
                   const Squares& by_piece, const Squares& by_range) {
   const DeviceRule& rule = device_rule(of.spec.kind);
   rule.prepare(stream, of, numbers);

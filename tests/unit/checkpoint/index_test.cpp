@@ -14,7 +14,7 @@ using io::expect_error;
 
 const std::string digest = "00112233445566778899aabbccddeeff";
 
-Piece piece(const std::string& tensor, core::Slice rows) {
+PieceRecord piece(const std::string& tensor, core::Slice rows) {
   return {{.tensor = tensor, .shape = {2, 6, 5}, .n_outer = 2, .n_rows = 6, .n_inner = 5, .rows = rows}, digest};
 }
 

@@ -33,7 +33,7 @@ Summed sum_on_device(const std::vector<T>& values, ThreadOrder order) {
   const test::TestDevice device{order};
   runtime::Stream stream;
   const Cut tables = cut(summed_segments);
-  const OnDevice<Piece> pieces{stream, tables.pieces};
+  const OnDevice<BlockPiece> pieces{stream, tables.pieces};
   const OnDevice<PieceRange> ranges{stream, tables.ranges};
   const OnDevice<T> array{stream, values};
   const OnDevice<double> partials{tables.pieces.size()};

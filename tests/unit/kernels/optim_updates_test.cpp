@@ -95,14 +95,14 @@ class Part {
   std::array<OnDevice<float>, 2> states_{OnDevice<float>{n_elements}, OnDevice<float>{n_elements}};
   OnDevice<C> copy_{n_elements};
   OnDevice<std::byte> numbers_;
-  OnDevice<Piece> pieces_{cut(segments).pieces.size()};
+  OnDevice<BlockPiece> pieces_{cut(segments).pieces.size()};
   OnDevice<PieceRange> ranges_{segments.size()};
   OnDevice<double> partials_{cut(segments).pieces.size()};
   OnDevice<double> parameter_partials_{cut(segments).pieces.size()};
   OnDevice<double> update_partials_{cut(segments).pieces.size()};
   OnDevice<double> parameter_squares_{segments.size()};
   OnDevice<double> update_squares_{segments.size()};
-  Step step_{};
+  StepArrays step_{};
   std::vector<std::string> lines_{};
 };
 
@@ -192,8 +192,8 @@ TEST(Updates, RefuseACopyOfAnotherTypeThanTheGradients) {
   runtime::Stream stream;
   std::vector<bfloat16> gradient(16);
   std::vector<float16> copy(16);
-  const Step step{.gradient = DeviceSpan<const bfloat16>::at(gradient.data(), 16),
-                  .copy = DeviceSpan<float16>::at(copy.data(), 16)};
+  const StepArrays step{.gradient = DeviceSpan<const bfloat16>::at(gradient.data(), 16),
+                        .copy = DeviceSpan<float16>::at(copy.data(), 16)};
   EXPECT_ANY_THROW(device_rule(OptimizerKind::sgd).update(stream, step, {}));
 }
 

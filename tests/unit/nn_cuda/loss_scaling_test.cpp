@@ -54,7 +54,7 @@ class Descent {
 
  private:
   oc::OnDevice<oc::StepState>& state_;
-  oc::OnDevice<oc::Piece> pieces_;
+  oc::OnDevice<oc::BlockPiece> pieces_;
   oc::OnDevice<oc::PieceRange> ranges_;
   oc::OnDevice<core::StepNumbers> numbers_;
   oc::OnDevice<double> partials_, squares_;

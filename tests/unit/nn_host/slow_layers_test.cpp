@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 #include "unit/nn_host/harness.hpp"
 
 namespace lockstep::nn::host {

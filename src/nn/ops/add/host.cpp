@@ -1,14 +1,14 @@
 #include "nn/host/elements.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 namespace lockstep::nn::host {
 namespace {
 
 /// Both inputs get the same gradient: the output's own, unless a ReLU changes it.
-class AddKernel final : public NodeKernel {
+class AddLayer final : public NodeLayer {
  public:
-  AddKernel(const Planned& planned, const Add& layer)
-      : NodeKernel{planned}, has_relu_{layer.has_relu}, second_desc_{planned.inputs[1].desc} {
+  AddLayer(const Planned& planned, const Add& layer)
+      : NodeLayer{planned}, has_relu_{layer.has_relu}, second_desc_{planned.inputs[1].desc} {
     Builder& builder = planned.builder;
     b_ = builder.reordered(builder.use(planned.inputs[1]), input_.desc, before_).place;
     output_ = builder.make(input_.desc);
@@ -55,8 +55,8 @@ class AddKernel final : public NodeKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const Add& layer) {
-  return std::make_unique<AddKernel>(planned, layer);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const Add& layer) {
+  return std::make_unique<AddLayer>(planned, layer);
 }
 
 }  // namespace lockstep::nn::host

@@ -26,8 +26,8 @@ class BatchNormLayer final : public CudaLayer<T> {
         added_{added},
         weight_{planned.builder.parameter(node_.parameters[0])},
         bias_{planned.builder.parameter(node_.parameters[1])},
-        running_mean_{planned.builder.arenas.statistics[static_cast<std::size_t>(node_.statistics[0])]},
-        running_variance_{planned.builder.arenas.statistics[static_cast<std::size_t>(node_.statistics[1])]},
+        running_mean_{planned.builder.arrays.statistics[static_cast<std::size_t>(node_.statistics[0])]},
+        running_variance_{planned.builder.arrays.statistics[static_cast<std::size_t>(node_.statistics[1])]},
         rows_{rows_of(planned)} {
     Builder<T>& builder = planned.builder;
     const std::size_t n = rows_.n_groups() * rows_.n_channels();
@@ -37,7 +37,7 @@ class BatchNormLayer final : public CudaLayer<T> {
     if (!is_group_of_ranks_ && rows_.n_rows_of(rows_.n_groups() - 1) == 1) fail_for_single_value(node_);
     mean_ = builder.template make<float>(n);
     moments_ = builder.template make<Moments>(n);
-    shared_ = builder.arenas.shared;
+    shared_ = builder.arrays.shared;
     if (layer.has_relu) mask_ = builder.template make<std::uint8_t>(rows_.n_elements() / pack_channels);
     forward_partials_ = builder.template make<Moments>(rows_.n_partials());
   }

@@ -34,9 +34,9 @@ Tensor slice(const Tensor& whole, std::size_t first, std::size_t n) {
   return {whole.desc.submemory_desc(dims, Dims(dims.size(), 0)), place};
 }
 
-class BatchNormKernel final : public NodeKernel {
+class BatchNormLayer final : public NodeLayer {
  public:
-  BatchNormKernel(const Planned& planned, const BatchNorm& layer) : NodeKernel{planned}, layer_{layer} {
+  BatchNormLayer(const Planned& planned, const BatchNorm& layer) : NodeLayer{planned}, layer_{layer} {
     Builder& builder = planned.builder;
     n_channels_ = static_cast<std::size_t>(node_.output[0]);
     is_training_ = builder.is_training;
@@ -222,10 +222,10 @@ class BatchNormKernel final : public NodeKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const BatchNorm& layer) {
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const BatchNorm& layer) {
   if (planned.builder.is_training && planned.builder.options.is_group_of_ranks)
     return make_sync_batch_norm(planned, layer);
-  return make_by_onednn<BatchNormKernel>(planned, layer);
+  return make_by_onednn<BatchNormLayer>(planned, layer);
 }
 
 }  // namespace lockstep::nn::host

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 namespace lockstep::nn::host {
 

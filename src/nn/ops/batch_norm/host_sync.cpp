@@ -12,10 +12,10 @@ namespace {
 /// Samples are added up in at most this many parts, so the number of threads does not change the sums.
 constexpr std::size_t most_sum_parts = 16;
 
-class SyncBatchNormKernel final : public NodeKernel {
+class SyncBatchNormLayer final : public NodeLayer {
  public:
-  SyncBatchNormKernel(const Planned& planned, const BatchNorm& layer)
-      : NodeKernel{planned},
+  SyncBatchNormLayer(const Planned& planned, const BatchNorm& layer)
+      : NodeLayer{planned},
         layer_{layer},
         n_samples_{static_cast<std::size_t>(planned.builder.n)},
         image_{image_layout(input_.desc)} {
@@ -206,8 +206,8 @@ class SyncBatchNormKernel final : public NodeKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_sync_batch_norm(const Planned& planned, const BatchNorm& layer) {
-  return std::make_unique<SyncBatchNormKernel>(planned, layer);
+std::unique_ptr<HostLayer> make_sync_batch_norm(const Planned& planned, const BatchNorm& layer) {
+  return std::make_unique<SyncBatchNormLayer>(planned, layer);
 }
 
 }  // namespace lockstep::nn::host

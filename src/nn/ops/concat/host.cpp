@@ -2,15 +2,15 @@
 
 #include "core/error.hpp"
 #include "nn/host/elements.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 namespace lockstep::nn::host {
 namespace {
 
-class ConcatKernel final : public NodeKernel {
+class ConcatLayer final : public NodeLayer {
  public:
-  explicit ConcatKernel(const Planned& planned)
-      : NodeKernel{planned}, n_{static_cast<std::size_t>(planned.builder.n)} {
+  explicit ConcatLayer(const Planned& planned)
+      : NodeLayer{planned}, n_{static_cast<std::size_t>(planned.builder.n)} {
     Builder& builder = planned.builder;
     width_ = static_cast<std::size_t>(node_.output[0]);
     std::size_t column = 0;
@@ -80,8 +80,8 @@ class ConcatKernel final : public NodeKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const Concat&) {
-  return std::make_unique<ConcatKernel>(planned);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const Concat&) {
+  return std::make_unique<ConcatLayer>(planned);
 }
 
 }  // namespace lockstep::nn::host

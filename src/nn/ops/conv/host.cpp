@@ -1,7 +1,7 @@
 #include <cstring>
 
 #include "core/error.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 #include "nn/ops/conv/host_columns.hpp"
 #include "nn/ops/conv/host_products.hpp"
 #include "nn/ops/conv/host_weights.hpp"
@@ -25,9 +25,9 @@ auto prefer_layout(const Desc& layout, memory::data_type type, const Describe& d
   return is_as_fast ? same : free;
 }
 
-class ConvKernel final : public NodeKernel {
+class ConvLayer final : public NodeLayer {
  public:
-  ConvKernel(const Planned& planned, const Conv& layer) : NodeKernel{planned}, window_{window_of(layer)} {
+  ConvLayer(const Planned& planned, const Conv& layer) : NodeLayer{planned}, window_{window_of(layer)} {
     Builder& builder = planned.builder;
     if (layer.has_bias) bias_ = plain_desc({static_cast<memory::dim>(layer.n_out)});
     const Layouts chosen = choose_layouts(builder);
@@ -201,10 +201,10 @@ class ConvKernel final : public NodeKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const Conv& layer) {
-  return make_by_onednn(planned, [&](const Planned& p) -> std::unique_ptr<Kernel> {
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const Conv& layer) {
+  return make_by_onednn(planned, [&](const Planned& p) -> std::unique_ptr<HostLayer> {
     if (is_for_products(p, layer)) return make_conv_products(p, layer);
-    return std::make_unique<ConvKernel>(p, layer);
+    return std::make_unique<ConvLayer>(p, layer);
   });
 }
 

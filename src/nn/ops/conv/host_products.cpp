@@ -34,9 +34,9 @@ Tensor transpose(const Tensor& matrix, dim stride) {
   return {{{dims[1], dims[0]}, memory::data_type::f32, Dims{1, stride}}, matrix.place};
 }
 
-class ConvProductsKernel final : public NodeKernel {
+class ConvProductsLayer final : public NodeLayer {
  public:
-  ConvProductsKernel(const Planned& planned, const Conv& layer) : NodeKernel{planned}, has_bias_{layer.has_bias} {
+  ConvProductsLayer(const Planned& planned, const Conv& layer) : NodeLayer{planned}, has_bias_{layer.has_bias} {
     Builder& builder = planned.builder;
     n_ = static_cast<dim>(builder.n);
     const Dims in = dims_of(input_.desc), out = with_batch(builder.n, node_.output);
@@ -146,8 +146,8 @@ bool is_for_products(const Planned& planned, const Conv& layer) {
          layer.padding < layer.kernel;
 }
 
-std::unique_ptr<Kernel> make_conv_products(const Planned& planned, const Conv& layer) {
-  return std::make_unique<ConvProductsKernel>(planned, layer);
+std::unique_ptr<HostLayer> make_conv_products(const Planned& planned, const Conv& layer) {
+  return std::make_unique<ConvProductsLayer>(planned, layer);
 }
 
 }  // namespace lockstep::nn::host

@@ -6,13 +6,13 @@
 
 #include <memory>
 
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 namespace lockstep::nn::host {
 
 /// Depends on shape and precision only, so it is the same for any batch and on every rank.
 [[nodiscard]] bool is_for_products(const Planned& planned, const Conv& layer);
 
-[[nodiscard]] std::unique_ptr<Kernel> make_conv_products(const Planned& planned, const Conv& layer);
+[[nodiscard]] std::unique_ptr<HostLayer> make_conv_products(const Planned& planned, const Conv& layer);
 
 }  // namespace lockstep::nn::host

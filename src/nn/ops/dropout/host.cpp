@@ -1,7 +1,7 @@
 #include "core/error.hpp"
 #include "core/rng.hpp"
 #include "nn/host/elements.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 namespace lockstep::nn::host {
 namespace {
@@ -17,10 +17,10 @@ std::array<std::uint32_t, 2> key_of(std::uint64_t seed, std::uint64_t epoch) {
 }
 
 /// A sample's mask depends on its id and the logical place of each element, not on batch, rank or layout.
-class DropoutKernel final : public NodeKernel {
+class DropoutLayer final : public NodeLayer {
  public:
-  DropoutKernel(const Planned& planned, const Dropout& layer)
-      : NodeKernel{planned},
+  DropoutLayer(const Planned& planned, const Dropout& layer)
+      : NodeLayer{planned},
         seed_{planned.builder.options.seed},
         n_{static_cast<std::size_t>(planned.builder.n)},
         is_identity_{!planned.builder.is_training || layer.probability == 0} {
@@ -110,8 +110,8 @@ class DropoutKernel final : public NodeKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const Dropout& layer) {
-  return std::make_unique<DropoutKernel>(planned, layer);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const Dropout& layer) {
+  return std::make_unique<DropoutLayer>(planned, layer);
 }
 
 }  // namespace lockstep::nn::host

@@ -21,7 +21,7 @@ class EmbeddingLayer final : public CudaLayer<T> {
         n_{static_cast<std::size_t>(planned.builder.n * lookups_.n)},
         width_{planned.builder.values[planned.index].padded_channels},
         table_{planned.builder.parameter(node_.parameters[0])},
-        has_bad_id_{planned.builder.arenas.has_bad_label},
+        has_bad_id_{planned.builder.arrays.has_bad_label},
         slot_{planned.builder.parameters.slots().number(node_.parameters[0])} {
     Builder<T>& builder = planned.builder;
     this->output_ = builder.make_value(builder.values[planned.index]);

@@ -4,17 +4,17 @@
 
 #include "core/error.hpp"
 #include "nn/host/elements.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 namespace lockstep::nn::host {
 namespace {
 
 using dnnl::memory;
 
-class EmbeddingKernel final : public NodeKernel {
+class EmbeddingLayer final : public NodeLayer {
  public:
-  EmbeddingKernel(const Planned& planned, const Embedding& layer)
-      : NodeKernel{planned}, parameters_{planned.builder.parameters}, layer_{layer} {
+  EmbeddingLayer(const Planned& planned, const Embedding& layer)
+      : NodeLayer{planned}, parameters_{planned.builder.parameters}, layer_{layer} {
     Builder& builder = planned.builder;
     n_columns_ = static_cast<std::size_t>(builder.network.shape(node_.inputs[0])[0]);
     n_ = static_cast<std::size_t>(builder.n * layer.lookups(n_columns_).n);
@@ -102,8 +102,8 @@ class EmbeddingKernel final : public NodeKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const Embedding& layer) {
-  return std::make_unique<EmbeddingKernel>(planned, layer);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const Embedding& layer) {
+  return std::make_unique<EmbeddingLayer>(planned, layer);
 }
 
 }  // namespace lockstep::nn::host

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 namespace lockstep::nn::host {
 namespace {
@@ -22,10 +22,10 @@ bool keeps_layout(const Network& network, std::size_t node) {
 }
 
 /// Does nothing before linear layers, which take images in their layout; otherwise reorders.
-class FlattenKernel final : public NodeKernel {
+class FlattenLayer final : public NodeLayer {
  public:
-  explicit FlattenKernel(const Planned& planned)
-      : NodeKernel{planned}, plain_{plain_desc(dims_of(input_.desc), type_of(input_.desc))} {
+  explicit FlattenLayer(const Planned& planned)
+      : NodeLayer{planned}, plain_{plain_desc(dims_of(input_.desc), type_of(input_.desc))} {
     Builder& builder = planned.builder;
     output_ = input_;
     if (keeps_layout(builder.network, planned.index)) return;
@@ -52,8 +52,8 @@ class FlattenKernel final : public NodeKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const Flatten&) {
-  return std::make_unique<FlattenKernel>(planned);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const Flatten&) {
+  return std::make_unique<FlattenLayer>(planned);
 }
 
 }  // namespace lockstep::nn::host

@@ -1,15 +1,15 @@
 #include <algorithm>
 
 #include "nn/host/elements.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 namespace lockstep::nn::host {
 namespace {
 
-class GlobalAvgPoolKernel final : public NodeKernel {
+class GlobalAvgPoolLayer final : public NodeLayer {
  public:
-  explicit GlobalAvgPoolKernel(const Planned& planned)
-      : NodeKernel{planned}, n_{static_cast<std::size_t>(planned.builder.n)}, image_{image_layout(input_.desc)} {
+  explicit GlobalAvgPoolLayer(const Planned& planned)
+      : NodeLayer{planned}, n_{static_cast<std::size_t>(planned.builder.n)}, image_{image_layout(input_.desc)} {
     sums_ = planned.builder.make_bytes(n_ * n_lanes() * sizeof(float));
     output_ = planned.builder.make(planned.builder.samples(node_.output));
   }
@@ -79,8 +79,8 @@ class GlobalAvgPoolKernel final : public NodeKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const GlobalAvgPool&) {
-  return std::make_unique<GlobalAvgPoolKernel>(planned);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const GlobalAvgPool&) {
+  return std::make_unique<GlobalAvgPoolLayer>(planned);
 }
 
 }  // namespace lockstep::nn::host

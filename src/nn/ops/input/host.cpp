@@ -1,13 +1,13 @@
 #include "nn/host/elements.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 namespace lockstep::nn::host {
 namespace {
 
 /// Passes samples on unchanged or rounded.
-class InputKernel final : public Kernel {
+class InputLayer final : public HostLayer {
  public:
-  InputKernel(const Planned& planned, bool has_ids) : storage_{planned.builder.storage} {
+  InputLayer(const Planned& planned, bool has_ids) : storage_{planned.builder.storage} {
     Builder& builder = planned.builder;
     output_ = {builder.samples(planned.node.output), given_};
     is_rounded_ = !has_ids && builder.type == dnnl::memory::data_type::bf16;
@@ -27,11 +27,11 @@ class InputKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const Input&) {
-  return std::make_unique<InputKernel>(planned, false);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const Input&) {
+  return std::make_unique<InputLayer>(planned, false);
 }
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const Ids&) {
-  return std::make_unique<InputKernel>(planned, true);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const Ids&) {
+  return std::make_unique<InputLayer>(planned, true);
 }
 
 }  // namespace lockstep::nn::host

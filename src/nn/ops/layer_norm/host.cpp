@@ -2,7 +2,7 @@
 
 #include "core/error.hpp"
 #include "nn/host/elements.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 #include "nn/ops/layer_norm/layer_norm_loops.hpp"
 
 namespace lockstep::nn::host {
@@ -11,10 +11,10 @@ namespace {
 const LayerNormLoops& layer_norm_loops() { return *core::available_loops<LayerNormLoops>().back(); }
 
 /// Threads share rows; for the gradients of scale and shift, columns.
-class LayerNormKernel final : public NodeKernel {
+class LayerNormLayer final : public NodeLayer {
  public:
-  LayerNormKernel(const Planned& planned, const LayerNorm& layer)
-      : NodeKernel{planned},
+  LayerNormLayer(const Planned& planned, const LayerNorm& layer)
+      : NodeLayer{planned},
         eps_{layer.eps},
         table_{static_cast<std::size_t>(planned.builder.n * n_elements(node_.output) / node_.output.back()),
                static_cast<std::size_t>(node_.output.back())} {
@@ -100,8 +100,8 @@ class LayerNormKernel final : public NodeKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const LayerNorm& layer) {
-  return std::make_unique<LayerNormKernel>(planned, layer);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const LayerNorm& layer) {
+  return std::make_unique<LayerNormLayer>(planned, layer);
 }
 
 }  // namespace lockstep::nn::host

@@ -1,6 +1,6 @@
 #include "core/error.hpp"
 #include "nn/host/elements.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 namespace lockstep::nn::host {
 namespace {
@@ -37,9 +37,9 @@ Desc weights_like(const Desc& input, std::uint64_t n_out) {
 
 /// Three matrix products on the input in its layout: weights are {outputs, elements of a row}, including padding.
 /// The end of a network stays float32, like its loss.
-class LinearKernel final : public NodeKernel {
+class LinearLayer final : public NodeLayer {
  public:
-  LinearKernel(const Planned& planned, const Linear& layer) : NodeKernel{planned}, has_bias_{layer.has_bias} {
+  LinearLayer(const Planned& planned, const Linear& layer) : NodeLayer{planned}, has_bias_{layer.has_bias} {
     Builder& builder = planned.builder;
     type_ = builder.type;
     n_ = dims_of(input_.desc)[0];
@@ -125,8 +125,8 @@ class LinearKernel final : public NodeKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const Linear& layer) {
-  return make_by_onednn<LinearKernel>(planned, layer);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const Linear& layer) {
+  return make_by_onednn<LinearLayer>(planned, layer);
 }
 
 }  // namespace lockstep::nn::host

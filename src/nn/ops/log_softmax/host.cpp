@@ -2,17 +2,17 @@
 #include <cmath>
 
 #include "nn/host/elements.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 #include "nn/host/softmax_loops.hpp"
 
 namespace lockstep::nn::host {
 namespace {
 
 /// Computes in float32, like the loss that reads it and that loss's gradient; sums are double, as in the loss.
-class LogSoftmaxKernel final : public NodeKernel {
+class LogSoftmaxLayer final : public NodeLayer {
  public:
-  explicit LogSoftmaxKernel(const Planned& planned)
-      : NodeKernel{planned},
+  explicit LogSoftmaxLayer(const Planned& planned)
+      : NodeLayer{planned},
         n_{static_cast<std::size_t>(planned.builder.n * n_sample_rows(node_.output))},
         n_classes_{static_cast<std::size_t>(node_.output.back())} {
     output_ = planned.builder.make(plain_desc(dims_of(input_.desc)));
@@ -87,8 +87,8 @@ class LogSoftmaxKernel final : public NodeKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const LogSoftmax&) {
-  return std::make_unique<LogSoftmaxKernel>(planned);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const LogSoftmax&) {
+  return std::make_unique<LogSoftmaxLayer>(planned);
 }
 
 }  // namespace lockstep::nn::host

@@ -1,14 +1,14 @@
 #include "core/error.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 namespace lockstep::nn::host {
 namespace {
 
 using dnnl::memory;
 
-class MaxPoolKernel final : public NodeKernel {
+class MaxPoolLayer final : public NodeLayer {
  public:
-  MaxPoolKernel(const Planned& planned, const MaxPool& layer) : NodeKernel{planned} {
+  MaxPoolLayer(const Planned& planned, const MaxPool& layer) : NodeLayer{planned} {
     Builder& builder = planned.builder;
     window_ = window_of(layer);  // one beyond the far edges, if the stride does not divide the size, is cut off
     const Desc any{with_batch(builder.n, node_.output), builder.type, memory::format_tag::any};
@@ -41,8 +41,8 @@ class MaxPoolKernel final : public NodeKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const MaxPool& layer) {
-  return make_by_onednn<MaxPoolKernel>(planned, layer);
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const MaxPool& layer) {
+  return make_by_onednn<MaxPoolLayer>(planned, layer);
 }
 
 }  // namespace lockstep::nn::host

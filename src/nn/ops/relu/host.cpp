@@ -1,5 +1,5 @@
 #include "nn/host/elements.hpp"
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 #include "nn/plan/fusion.hpp"
 
 namespace lockstep::nn::host {
@@ -13,9 +13,9 @@ bool may_overwrite_input(const Planned& planned) {
 }
 
 /// The backward pass needs only the output, which the next layer keeps anyway.
-class ReluKernel final : public NodeKernel {
+class ReluLayer final : public NodeLayer {
  public:
-  ReluKernel(const Planned& planned, bool is_in_place) : NodeKernel{planned} {
+  ReluLayer(const Planned& planned, bool is_in_place) : NodeLayer{planned} {
     output_ = is_in_place ? input_ : planned.builder.make(input_.desc);
   }
 
@@ -39,8 +39,8 @@ class ReluKernel final : public NodeKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer(const Planned& planned, const Relu&) {
-  return std::make_unique<ReluKernel>(planned, may_overwrite_input(planned));
+std::unique_ptr<HostLayer> make_layer(const Planned& planned, const Relu&) {
+  return std::make_unique<ReluLayer>(planned, may_overwrite_input(planned));
 }
 
 }  // namespace lockstep::nn::host

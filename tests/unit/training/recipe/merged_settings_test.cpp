@@ -3,7 +3,7 @@
 namespace lockstep::training {
 namespace {
 
-TEST(RecipeLayers, FlagsCountOverTheFileOverTheDefaults) {
+TEST(MergedSettings, FlagsCountOverTheFileOverTheDefaults) {
   const ResolvedRecipe r = resolve(toy + "batch = 64\nlr = 0.5\n", {"--lr", "0.25"});
   EXPECT_EQ(r.recipe.accumulate, 1U);
   EXPECT_EQ(origin_of(r, "accumulate").note, "default");
@@ -14,7 +14,7 @@ TEST(RecipeLayers, FlagsCountOverTheFileOverTheDefaults) {
   EXPECT_EQ(r.recipe.name, "r");
 }
 
-TEST(RecipeLayers, BooleansHaveAFlagForEachValue) {
+TEST(MergedSettings, BooleansHaveAFlagForEachValue) {
   const std::string text = toy + "drop-last = true\n";
   EXPECT_TRUE(resolve(text).recipe.drop_last);
   const ResolvedRecipe r = resolve(text, {"--no-drop-last", "--deterministic"});
@@ -24,7 +24,7 @@ TEST(RecipeLayers, BooleansHaveAFlagForEachValue) {
   EXPECT_TRUE(has(refused_text(text, {"--drop-last", "--no-drop-last"}), "drop-last is given twice"));
 }
 
-TEST(RecipeLayers, NumbersAfterTheRecipeAreEpochsAndSaveEvery) {
+TEST(MergedSettings, NumbersAfterTheRecipeAreEpochsAndSaveEvery) {
   const ResolvedRecipe r = resolve(toy + "epochs = 3\n", {"50", "10"});
   EXPECT_EQ(r.recipe.epochs, 50U);
   EXPECT_EQ(r.recipe.save_every.value, 10);
@@ -37,7 +37,7 @@ TEST(RecipeLayers, NumbersAfterTheRecipeAreEpochsAndSaveEvery) {
   EXPECT_TRUE(has(refused_text(toy, {"50", "--epochs", "5"}), "epochs is given twice"));
 }
 
-TEST(RecipeLayers, ArchIsAResNetByItsDepth) {
+TEST(MergedSettings, ArchIsAResNetByItsDepth) {
   const std::string resnet = "model = \"resnet18\"\n";
   EXPECT_EQ(resolve(resnet, {"--arch", "50"}).recipe.model, "resnet50");
   EXPECT_EQ(resolve(resnet, {"--arch", "resnet34"}).recipe.model, "resnet34");
@@ -46,7 +46,7 @@ TEST(RecipeLayers, ArchIsAResNetByItsDepth) {
   EXPECT_TRUE(has(message, "did you mean 'resnet50'?")) << message;
 }
 
-TEST(RecipeLayers, KeysThatStandInsteadOfOneAnother) {
+TEST(MergedSettings, KeysThatStandInsteadOfOneAnother) {
   const std::string file = toy + "epochs = 5\nsynthetic = true\nsynthetic-samples = 100\n";
   const Recipe by_samples = resolve(file, {"--samples", "1000"}).recipe;
   EXPECT_EQ(by_samples.samples, 1000U);
@@ -67,7 +67,7 @@ TEST(RecipeLayers, KeysThatStandInsteadOfOneAnother) {
   EXPECT_EQ(resolve(toy + "data = \"d\"\nsynthetic = false\n").recipe.data, "d");
 }
 
-TEST(RecipeLayers, WhatModelAndOptimizerImply) {
+TEST(MergedSettings, WhatModelAndOptimizerImply) {
   EXPECT_EQ(resolve(toy).recipe.loss, nn::Loss::mse);
   EXPECT_EQ(resolve(toy).recipe.bn_group, 0U);
   const ResolvedRecipe r =
@@ -84,7 +84,7 @@ TEST(RecipeLayers, WhatModelAndOptimizerImply) {
   EXPECT_TRUE(has(refused_text("batch = 4\n"), "names no model (folder/r.toml)"));
 }
 
-TEST(RecipeLayers, AnOptimizerHasItsOwnNumbersAndThoseGiven) {
+TEST(MergedSettings, AnOptimizerHasItsOwnNumbersAndThoseGiven) {
   for (const optim::OptimizerKind kind : optim::all_optimizer_kinds)
     EXPECT_EQ(resolve(toy, {"--optimizer", std::string{name(kind)}}).recipe.optimizer, optim::default_spec(kind));
   EXPECT_EQ(resolve(toy + "momentum = 0.5\nnesterov = true\nweight-decay = 0.25\n").recipe.optimizer,
@@ -93,7 +93,7 @@ TEST(RecipeLayers, AnOptimizerHasItsOwnNumbersAndThoseGiven) {
             (OptimizerSpec{.kind = optim::OptimizerKind::adam, .beta1 = 0.5, .beta2 = 0.75, .eps = 0.1}));
 }
 
-TEST(RecipeLayers, WhatHasNoEffectIsRefusedWhereItWasMeant) {
+TEST(MergedSettings, WhatHasNoEffectIsRefusedWhereItWasMeant) {
   const std::string message = refused_text(toy + "optimizer = \"adam\"\nmomentum = 0.9\n");
   EXPECT_TRUE(has(message, "momentum has no effect where optimizer is adam")) << message;
   EXPECT_TRUE(has(message, "r.toml:3:12")) << message;
@@ -103,7 +103,7 @@ TEST(RecipeLayers, WhatHasNoEffectIsRefusedWhereItWasMeant) {
   EXPECT_TRUE(has(refused_text(toy, {"--synthetic-steps", "3"}), "where synthetic is false"));
 }
 
-TEST(RecipeLayers, WhatALaterChoiceLeavesBehindGoesBackToItsDefault) {
+TEST(MergedSettings, WhatALaterChoiceLeavesBehindGoesBackToItsDefault) {
   const std::string file = toy + "optimizer = \"sgd\"\nmomentum = 0.9\nschedule = \"step\"\nstep-size = 30\n";
   const ResolvedRecipe r = resolve(file, {"--optimizer", "adam", "--schedule", "cosine"});
   EXPECT_EQ(r.recipe.optimizer.momentum, 0);

@@ -50,7 +50,7 @@ Case case_of_branches() {
   return given;
 }
 
-TEST(RankGroups, AreAsOneRankWithAllSamples) {
+TEST(SyncBatchNorm, AreAsOneRankWithAllSamples) {
   test::Recorder recorder;
   const test::UseRecorder use{recorder};
   const Case given = case_of_branches();

@@ -1,6 +1,6 @@
-// The results of the kernels, computed one element at a time, and memory that detects stray writes.
-// Invariant: shares nothing with the kernels except core's conversions of 16-bit floats.
-// Used by kernels_test.cpp.
+// The results of the loops, computed one element at a time, and memory that detects stray writes.
+// Invariant: shares nothing with the loops except core's conversions of 16-bit floats.
+// Used by loops_test.cpp.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -33,7 +33,7 @@ using Fold = void (*)(FoldTarget target, std::span<const std::byte* const> sourc
 using Divide = void (*)(std::byte* dst, const std::byte* src, std::size_t n, int divisor);
 
 /// The loops of one instruction set.
-struct Kernels {
+struct Loops {
   Isa isa = Isa::plain;
   Combine combine[core::all_dtypes.size()][all_reduce_ops.size()] = {};
   Fold fold[core::all_dtypes.size()][all_reduce_ops.size()] = {};
@@ -42,7 +42,7 @@ struct Kernels {
   void (*copy_streaming)(std::byte* dst, const std::byte* src, std::size_t bytes) = nullptr;
 
   template <core::LoopSet set>
-  [[nodiscard]] static const Kernels& version() noexcept;
+  [[nodiscard]] static const Loops& version() noexcept;
 
   [[nodiscard]] Combine find_combine(core::DType dtype, ReduceOp op) const noexcept {
     return combine[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(op)];
@@ -53,15 +53,10 @@ struct Kernels {
   [[nodiscard]] Divide find_divide(core::DType dtype) const noexcept { return divide[static_cast<std::size_t>(dtype)]; }
 };
 
-/// Returns every set that this processor can run, slowest first; never empty.
-[[nodiscard]] inline std::span<const Kernels* const> available_kernels() noexcept {
-  return core::available_loops<Kernels>();
-}
-
-/// The set in use: the fastest available, unless force_kernels() chose another.
-[[nodiscard]] const Kernels& kernels() noexcept;
+/// The set in use: the fastest available, unless force_loops() chose another.
+[[nodiscard]] const Loops& loops() noexcept;
 
 /// For tests and comparisons: plans made from now on use `isa`. Throws core::Error (usage) if it is not available.
-void force_kernels(Isa isa);
+void force_loops(Isa isa);
 
 }  // namespace lockstep::comm

@@ -1,4 +1,4 @@
-#include "training/recipe/layers.hpp"
+#include "training/recipe/merged_settings.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -56,48 +56,48 @@ bool is_number_of_optimizer(const Key& key) {
 
 }  // namespace
 
-Layers::Layers(std::string path) {
+MergedSettings::MergedSettings(std::string path) {
   resolved_.path = std::move(path);
   resolved_.origins.resize(all_keys().size());
 }
 
-void Layers::put(const std::vector<Setting>& settings) {
+void MergedSettings::put(const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) put(setting);
 }
 
-void Layers::put(const Setting& setting) {
+void MergedSettings::put(const Setting& setting) {
   const std::size_t index = index_of(setting);
   const Key& key = all_keys()[index];
   Origin& before = resolved_.origins[index];
-  if (before.is_given && before.layer == setting.origin.layer)
+  if (before.is_given && before.level == setting.origin.level)
     fail_both(before, setting.origin, fmt::format("{} is given twice", key.name));
   assign(key, setting, resolved_.recipe);
   before = setting.origin;
   if (!key.instead_of.empty() && is_set(key, resolved_.recipe)) make_void(key.instead_of, setting);
 }
 
-void Layers::make_void(std::string_view name, const Setting& by) {
+void MergedSettings::make_void(std::string_view name, const Setting& by) {
   const std::size_t index = *find_key(name);
   const Key& key = all_keys()[index];
   Origin& before = resolved_.origins[index];
   if (!is_set(key, resolved_.recipe)) return;
-  if (before.is_given && before.layer == by.origin.layer)
+  if (before.is_given && before.level == by.origin.level)
     fail_both(before, by.origin, fmt::format("{} and {} exclude each other", name, by.key));
   unset(key, resolved_.recipe);
-  before = {by.origin.layer, fmt::format("because of {}", by.key), by.origin.where, false};
+  before = {by.origin.level, fmt::format("because of {}", by.key), by.origin.where, false};
 }
 
 // Whether `name` is still to be derived from `selector`.
-bool Layers::follow(std::string_view name, std::string_view selector) {
+bool MergedSettings::follow(std::string_view name, std::string_view selector) {
   Origin& own = resolved_.origins[*find_key(name)];
   if (own.is_given) return false;
   const std::size_t index = *find_key(selector);
   const std::string word = to_word(all_keys()[index], resolved_.recipe);
-  own = {resolved_.origins[index].layer, "default for " + word, "", false};
+  own = {resolved_.origins[index].level, "default for " + word, "", false};
   return true;
 }
 
-void Layers::fill_defaults() {
+void MergedSettings::fill_defaults() {
   Recipe& recipe = resolved_.recipe;
   if (recipe.model.empty())
     core::fail_usage({.what = "the recipe names no model",
@@ -114,7 +114,7 @@ void Layers::fill_defaults() {
   if (model.has_batch_norm && follow("bn-group", "batch")) recipe.bn_group = least_part(recipe);
 }
 
-void Layers::settle_unused() {
+void MergedSettings::settle_unused() {
   static const Recipe defaults;
   for (std::size_t i = 0; i < all_keys().size(); ++i) {
     const Key& key = all_keys()[i];
@@ -122,7 +122,7 @@ void Layers::settle_unused() {
     if (misfit == nullptr) continue;
     const std::size_t selector = *find_key(misfit->selector);
     Origin& own = resolved_.origins[i];
-    if (own.is_given && own.layer >= resolved_.origins[selector].layer)
+    if (own.is_given && own.level >= resolved_.origins[selector].level)
       core::fail_usage({.what = fmt::format("{} has no effect where {} is {}", key.name, misfit->selector,
                                             to_word(all_keys()[selector], resolved_.recipe)),
                         .where = own.where,
@@ -133,7 +133,7 @@ void Layers::settle_unused() {
   }
 }
 
-ResolvedRecipe Layers::resolve() && {
+ResolvedRecipe MergedSettings::resolve() && {
   fill_defaults();
   settle_unused();
   check_recipe(resolved_);

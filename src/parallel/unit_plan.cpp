@@ -1,4 +1,4 @@
-#include "parallel/units.hpp"
+#include "parallel/unit_plan.hpp"
 
 #include <fmt/format.h>
 

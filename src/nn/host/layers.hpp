@@ -1,6 +1,6 @@
-// What a layer's kernel is given: a builder while it is planned, and the context of each pass.
-// Invariant: a kernel requests all its memory while it is planned, through the Builder; running allocates nothing.
-// Used by the layers of nn/ops, which implement kernels, and by the program, which plans and runs them.
+// What a layer is given on the host: a builder while it is planned, and the context of each pass.
+// Invariant: a layer requests all its memory while it is planned, through the Builder; running allocates nothing.
+// Used by the layers of nn/ops, which implement HostLayer, and by the program, which plans and runs them.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@
 
 namespace lockstep::nn::host {
 
-/// One forward or backward pass. Kernels do not store it.
+/// One forward or backward pass. Layers do not store it.
 struct PassContext {
   const data::Batch& batch;
   const core::StepNumbers& numbers;
@@ -55,7 +55,7 @@ struct Common {
   bool computes_in_floats = false;  ///< although values are stored in bf16
 };
 
-/// Hands out memory and primitives to the kernels of one program while it is planned.
+/// Hands out memory and primitives to the layers of one program while it is planned.
 class Builder : public Common {
  public:
   Builder(const Common& common, Storage& storage, std::uint64_t n, bool is_training);
@@ -112,9 +112,9 @@ class Builder : public Common {
   std::map<std::size_t, int> n_pending_{};  ///< of buffers: gradients that wait until their node is planned
 };
 
-using Kernel = PlannedLayer<Builder, Tensor, PassContext>;
+using HostLayer = PlannedLayer<Builder, Tensor, PassContext>;
 using Planned = PlannedNode<Builder, Tensor>;
-using MakeKernel = std::function<std::unique_ptr<Kernel>(const Planned&)>;
+using MakeHostLayer = std::function<std::unique_ptr<HostLayer>(const Planned&)>;
 
 /// A kernel that keeps its node and its first input.
 class NodeKernel : public Kernel {
@@ -128,19 +128,20 @@ class NodeKernel : public Kernel {
 };
 
 /// Defined by each layer of the table, nn/ops/NAME/host.cpp.
-#define LOCKSTEP_HOST_LAYER(L) [[nodiscard]] std::unique_ptr<Kernel> make_layer(const Planned& planned, const L& layer);
+#define LOCKSTEP_HOST_LAYER(L) \
+  [[nodiscard]] std::unique_ptr<HostLayer> make_layer(const Planned& planned, const L& layer);
 LOCKSTEP_LAYERS(LOCKSTEP_HOST_LAYER)
 #undef LOCKSTEP_HOST_LAYER
 
 /// Calls `make` for a layer that oneDNN computes: as it is, or for float32 if values are stored in bf16 but oneDNN does
 /// not compute in it here.
-[[nodiscard]] std::unique_ptr<Kernel> make_by_onednn(const Planned& planned, const MakeKernel& make);
+[[nodiscard]] std::unique_ptr<HostLayer> make_by_onednn(const Planned& planned, const MakeHostLayer& make);
 template <class K, class L>
-[[nodiscard]] std::unique_ptr<Kernel> make_by_onednn(const Planned& planned, const L& layer) {
+[[nodiscard]] std::unique_ptr<HostLayer> make_by_onednn(const Planned& planned, const L& layer) {
   return make_by_onednn(planned, [&](const Planned& p) { return std::make_unique<K>(p, layer); });
 }
 /// For training with the samples of all ranks that Hooks::sum() sums over.
-[[nodiscard]] std::unique_ptr<Kernel> make_sync_batch_norm(const Planned& planned, const BatchNorm& layer);
+[[nodiscard]] std::unique_ptr<HostLayer> make_sync_batch_norm(const Planned& planned, const BatchNorm& layer);
 
 /// The square window of a convolution or a pool.
 template <class L>

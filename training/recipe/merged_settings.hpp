@@ -1,5 +1,5 @@
-// Merges layers of settings: defaults, recipe file, command line.
-// Invariant: the order of settings within a layer does not matter; no written setting is silently ignored.
+// Settings of all levels, merged: defaults, recipe file, command line.
+// Invariant: the order of settings within a level does not matter; no written setting is silently ignored.
 // Used by the parts of training/recipe/recipe.
 #pragma once
 
@@ -11,17 +11,17 @@
 
 namespace lockstep::training {
 
-class Layers {
+class MergedSettings {
  public:
   /// `path` of the recipe file; its stem is the name if no other is given.
-  explicit Layers(std::string path);
+  explicit MergedSettings(std::string path);
 
-  /// Applies settings of one layer, which must not be lower than the previous one. Throws core::Error (usage) for a key
+  /// Applies settings of one level, which must not be lower than the previous one. Throws core::Error (usage) for a key
   /// that is unknown, given twice, or given together with one that excludes it, and for a value that does not fit.
   void put(const std::vector<Setting>& settings);
 
   /// Fills in what follows from model and optimizer. Then keys without effect get their defaults; they are refused if
-  /// they were given in the layer that makes them ineffective, or later. Throws like check_recipe().
+  /// they were given in the level that makes them ineffective, or later. Throws like check_recipe().
   [[nodiscard]] ResolvedRecipe resolve() &&;
 
  private:

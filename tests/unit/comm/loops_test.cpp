@@ -1,4 +1,4 @@
-#include "comm/kernels.hpp"
+#include "comm/loops.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "kernels_oracle.hpp"
+#include "loops_oracle.hpp"
 
 namespace lockstep::comm {
 namespace {
@@ -27,46 +27,46 @@ constexpr std::size_t sizes[] = {0, 1, 3, 7, 31, 64, 1000, 4097};
 constexpr std::size_t max_size = 4097;
 constexpr std::size_t source_counts[] = {1, 2, 3, 5, 17};
 
-class KernelsOfType : public testing::TestWithParam<std::tuple<const Kernels*, DType>> {
+class LoopsOfType : public testing::TestWithParam<std::tuple<const Loops*, DType>> {
  protected:
-  const Kernels& kernels_ = *std::get<0>(GetParam());
+  const Loops& loops_ = *std::get<0>(GetParam());
   DType dtype_ = std::get<1>(GetParam());
 };
 
-TEST_P(KernelsOfType, CombineMatchesScalars) {
+TEST_P(LoopsOfType, CombineMatchesScalars) {
   core::visit(dtype_, [&]<class T>(std::type_identity<T>) {
     const Inputs<T> inputs(2, max_size);
     for (const ReduceOp op : all_reduce_ops) {
       const std::vector<T> expected = inputs.expected(op, 2, 1);
       for (const std::size_t n : sizes) {
         Guarded<T> dst(n, n % 3);
-        kernels_.find_combine(dtype_, op)(dst.data(), inputs.pointers[0], inputs.pointers[1], n);
+        loops_.find_combine(dtype_, op)(dst.data(), inputs.pointers[0], inputs.pointers[1], n);
         EXPECT_TRUE(holds(dst, expected, n)) << name(op);
       }
     }
   });
 }
 
-TEST_P(KernelsOfType, CombineWorksInPlace) {
+TEST_P(LoopsOfType, CombineWorksInPlace) {
   core::visit(dtype_, [&]<class T>(std::type_identity<T>) {
     const Inputs<T> inputs(2, max_size);
     for (const ReduceOp op : all_reduce_ops) {
       const std::vector<T> expected = inputs.expected(op, 2, 1);
       Guarded<T> first(inputs.values[0], 1);
-      kernels_.find_combine(dtype_, op)(first.data(), first.data(), inputs.pointers[1], max_size);
+      loops_.find_combine(dtype_, op)(first.data(), first.data(), inputs.pointers[1], max_size);
       EXPECT_TRUE(holds(first, expected, max_size)) << name(op);
       Guarded<T> second(inputs.values[1], 2);
-      kernels_.find_combine(dtype_, op)(second.data(), inputs.pointers[0], second.data(), max_size);
+      loops_.find_combine(dtype_, op)(second.data(), inputs.pointers[0], second.data(), max_size);
       EXPECT_TRUE(holds(second, expected, max_size)) << name(op);
     }
   });
 }
 
-TEST_P(KernelsOfType, FoldMatchesScalars) {
+TEST_P(LoopsOfType, FoldMatchesScalars) {
   core::visit(dtype_, [&]<class T>(std::type_identity<T>) {
     const Inputs<T> inputs(17, max_size);
     for (const ReduceOp op : all_reduce_ops) {
-      const Fold fold = kernels_.find_fold(dtype_, op);
+      const Fold fold = loops_.find_fold(dtype_, op);
       for (const std::size_t n_sources : source_counts) {
         const int divisor = op == ReduceOp::avg ? static_cast<int>(n_sources) : 1;
         const std::vector<T> expected = inputs.expected(op, n_sources, divisor);
@@ -88,7 +88,7 @@ TEST_P(KernelsOfType, FoldMatchesScalars) {
   });
 }
 
-TEST_P(KernelsOfType, FoldWorksOnOneOfItsSources) {
+TEST_P(LoopsOfType, FoldWorksOnOneOfItsSources) {
   core::visit(dtype_, [&]<class T>(std::type_identity<T>) {
     constexpr std::size_t n_sources = 5;
     const Inputs<T> inputs(n_sources, max_size);
@@ -100,7 +100,7 @@ TEST_P(KernelsOfType, FoldWorksOnOneOfItsSources) {
           Guarded<T> second(max_size, 1);
           std::vector<const std::byte*> sources = inputs.pointers;
           sources[own] = first.data();
-          kernels_.find_fold(dtype_, op)({first.data(), second.data(), stream}, sources, max_size, 1);
+          loops_.find_fold(dtype_, op)({first.data(), second.data(), stream}, sources, max_size, 1);
           EXPECT_TRUE(holds(first, expected, max_size)) << name(op) << ", own source " << own;
           EXPECT_TRUE(holds(second, expected, max_size)) << name(op) << ", own source " << own;
         }
@@ -109,36 +109,36 @@ TEST_P(KernelsOfType, FoldWorksOnOneOfItsSources) {
   });
 }
 
-TEST_P(KernelsOfType, AverageDividesTheSumByAnyNumberOfRanks) {
+TEST_P(LoopsOfType, AverageDividesTheSumByAnyNumberOfRanks) {
   core::visit(dtype_, [&]<class T>(std::type_identity<T>) {
     const Inputs<T> inputs(3, max_size);
     for (const int divisor : {2, 3, 7, 128, 200, 1000, 65537, 20'000'000}) {
       const std::vector<T> expected = inputs.expected(ReduceOp::avg, 3, divisor);
       Guarded<T> first(max_size, 1);
-      kernels_.find_fold(dtype_, ReduceOp::avg)({first.data()}, inputs.pointers, max_size, divisor);
+      loops_.find_fold(dtype_, ReduceOp::avg)({first.data()}, inputs.pointers, max_size, divisor);
       EXPECT_TRUE(holds(first, expected, max_size)) << "divisor " << divisor;
     }
   });
 }
 
-TEST_P(KernelsOfType, DivideMatchesScalars) {
+TEST_P(LoopsOfType, DivideMatchesScalars) {
   core::visit(dtype_, [&]<class T>(std::type_identity<T>) {
     const Inputs<T> inputs(1, max_size);
     for (const int divisor : {1, 2, 3, 5, 127, 255, 4096, 65535, 1'000'000'007}) {
       const std::vector<T> expected = inputs.expected(ReduceOp::avg, 1, divisor);
       for (const std::size_t n : sizes) {
         Guarded<T> dst(n, n % 4);
-        kernels_.find_divide(dtype_)(dst.data(), inputs.pointers[0], n, divisor);
+        loops_.find_divide(dtype_)(dst.data(), inputs.pointers[0], n, divisor);
         EXPECT_TRUE(holds(dst, expected, n)) << "divisor " << divisor;
       }
       Guarded<T> own(inputs.values[0], 2);
-      kernels_.find_divide(dtype_)(own.data(), own.data(), max_size, divisor);
+      loops_.find_divide(dtype_)(own.data(), own.data(), max_size, divisor);
       EXPECT_TRUE(holds(own, expected, max_size)) << "divisor " << divisor;
     }
   });
 }
 
-TEST_P(KernelsOfType, SpecialValuesMeetEachOther) {
+TEST_P(LoopsOfType, SpecialValuesMeetEachOther) {
   core::visit(dtype_, [&]<class T>(std::type_identity<T>) {
     const std::vector<T> specials = test::special_values<T>();
     std::vector<std::vector<T>> pairs(2);
@@ -155,28 +155,29 @@ TEST_P(KernelsOfType, SpecialValuesMeetEachOther) {
       std::vector<T> expected(n);
       for (std::size_t i = 0; i < n; ++i) expected[i] = test::scalar_fold(op, pairs, 2, i, 1);
       Guarded<T> dst(n, 0);
-      kernels_.find_combine(dtype_, op)(dst.data(), a.data(), b.data(), n);
+      loops_.find_combine(dtype_, op)(dst.data(), a.data(), b.data(), n);
       EXPECT_TRUE(holds(dst, expected, n)) << name(op);
     }
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(AllSets, KernelsOfType,
-                         testing::Combine(testing::ValuesIn(available_kernels().begin(), available_kernels().end()),
+INSTANTIATE_TEST_SUITE_P(AllSets, LoopsOfType,
+                         testing::Combine(testing::ValuesIn(core::available_loops<Loops>().begin(),
+                                                            core::available_loops<Loops>().end()),
                                           testing::ValuesIn(core::all_dtypes)),
                          [](const auto& test) {
                            return std::string(name(std::get<0>(test.param)->isa)) + "_" +
                                   std::string(core::name(std::get<1>(test.param)));
                          });
 
-class KernelsOfSet : public testing::TestWithParam<const Kernels*> {
+class LoopsOfSet : public testing::TestWithParam<const Loops*> {
  protected:
   template <class T>
   std::vector<T> combine(DType dtype, ReduceOp op, const std::vector<T>& a, const std::vector<T>& b) {
     Guarded<T> x(a, 0);
     Guarded<T> y(b, 0);
     Guarded<T> dst(a.size(), 0);
-    kernels_.find_combine(dtype, op)(dst.data(), x.data(), y.data(), a.size());
+    loops_.find_combine(dtype, op)(dst.data(), x.data(), y.data(), a.size());
     return elements(dst, a.size());
   }
   template <class T>
@@ -186,7 +187,7 @@ class KernelsOfSet : public testing::TestWithParam<const Kernels*> {
     std::vector<const std::byte*> sources;
     for (auto& source : memory) sources.push_back(source.data());
     Guarded<T> first(values[0].size(), 0);
-    kernels_.find_fold(dtype, op)({first.data()}, sources, values[0].size(), divisor);
+    loops_.find_fold(dtype, op)({first.data()}, sources, values[0].size(), divisor);
     return elements(first, values[0].size());
   }
   template <class T>
@@ -196,10 +197,10 @@ class KernelsOfSet : public testing::TestWithParam<const Kernels*> {
     return result;
   }
 
-  const Kernels& kernels_ = *GetParam();
+  const Loops& loops_ = *GetParam();
 };
 
-TEST_P(KernelsOfSet, IntegersWrapAround) {
+TEST_P(LoopsOfSet, IntegersWrapAround) {
   const auto repeat = []<class T>(T value) { return std::vector<T>(100, value); };
   using I8 = std::int8_t;
   using I16 = std::int16_t;
@@ -212,7 +213,7 @@ TEST_P(KernelsOfSet, IntegersWrapAround) {
             repeat(std::uint64_t{2}));
 }
 
-TEST_P(KernelsOfSet, IntegerAveragesTruncateTowardZero) {
+TEST_P(LoopsOfSet, IntegerAveragesTruncateTowardZero) {
   const auto repeat = []<class T>(T value) { return std::vector<T>(100, value); };
   using I8 = std::int8_t;
   using I64 = std::int64_t;
@@ -222,7 +223,7 @@ TEST_P(KernelsOfSet, IntegerAveragesTruncateTowardZero) {
             repeat(I64{-2}));
 }
 
-TEST_P(KernelsOfSet, FoldOfHalvesRoundsOnce) {
+TEST_P(LoopsOfSet, FoldOfHalvesRoundsOnce) {
   // 256 + 1 is 256 in bfloat16, so rounding each of 16 sums would lose them all; 2048 + 1 likewise in float16.
   std::vector sources(17, std::vector(100, bfloat16(1.0F)));
   sources[0].assign(100, bfloat16(256.0F));
@@ -235,7 +236,7 @@ TEST_P(KernelsOfSet, FoldOfHalvesRoundsOnce) {
     EXPECT_EQ(static_cast<float>(sum), 2048.0F);
 }
 
-TEST_P(KernelsOfSet, EveryHalfSurvivesAndRoundsAsInCore) {
+TEST_P(LoopsOfSet, EveryHalfSurvivesAndRoundsAsInCore) {
   const auto check = [&]<class T>(DType dtype, std::type_identity<T>) {
     std::vector<T> all(65536);
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = T::from_bits(static_cast<std::uint16_t>(i));
@@ -251,7 +252,7 @@ TEST_P(KernelsOfSet, EveryHalfSurvivesAndRoundsAsInCore) {
   check(DType::bfloat16, std::type_identity<bfloat16>{});
 }
 
-TEST_P(KernelsOfSet, MinAndMaxOfANaNAreNaNWhereverItComes) {
+TEST_P(LoopsOfSet, MinAndMaxOfANaNAreNaNWhereverItComes) {
   constexpr std::size_t n_sources = 5;
   const auto check = [&]<class T>(DType dtype, std::type_identity<T>) {
     const T nan{std::numeric_limits<float>::quiet_NaN()};
@@ -270,7 +271,7 @@ TEST_P(KernelsOfSet, MinAndMaxOfANaNAreNaNWhereverItComes) {
   check(DType::float64, std::type_identity<double>{});
 }
 
-TEST_P(KernelsOfSet, MinAndMaxKeepTheFirstOfEqualZeros) {
+TEST_P(LoopsOfSet, MinAndMaxKeepTheFirstOfEqualZeros) {
   const std::vector<float> a{0.0F, -0.0F};
   const std::vector<float> b{-0.0F, 0.0F};
   for (const ReduceOp op : {ReduceOp::min, ReduceOp::max}) {
@@ -279,51 +280,52 @@ TEST_P(KernelsOfSet, MinAndMaxKeepTheFirstOfEqualZeros) {
   }
 }
 
-TEST_P(KernelsOfSet, CopyStreamingCopies) {
+TEST_P(LoopsOfSet, CopyStreamingCopies) {
   std::mt19937_64 random{1};
   const std::vector<std::uint8_t> values = test::random_values<std::uint8_t>(70'001, random);
   for (const std::size_t n : {0, 1, 63, 64, 65, 511, 1000, 4096, 70'001}) {
     for (const std::size_t shift : {0, 1, 17, 63}) {
       Guarded<std::uint8_t> src({values.begin(), values.begin() + static_cast<std::ptrdiff_t>(n)}, (shift + 5) % 64);
       Guarded<std::uint8_t> dst(n, shift);
-      kernels_.copy_streaming(dst.data(), src.data(), n);
+      loops_.copy_streaming(dst.data(), src.data(), n);
       EXPECT_TRUE(holds(dst, values, n)) << "shift " << shift;
     }
   }
 }
 
-TEST_P(KernelsOfSet, CanBeForced) {
-  force_kernels(GetParam()->isa);
-  const Kernels* forced = &kernels();
-  force_kernels(available_kernels().back()->isa);
+TEST_P(LoopsOfSet, CanBeForced) {
+  force_loops(GetParam()->isa);
+  const Loops* forced = &loops();
+  force_loops(core::available_loops<Loops>().back()->isa);
   EXPECT_EQ(forced, GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(AllSets, KernelsOfSet,
-                         testing::ValuesIn(available_kernels().begin(), available_kernels().end()),
+INSTANTIATE_TEST_SUITE_P(AllSets, LoopsOfSet,
+                         testing::ValuesIn(core::available_loops<Loops>().begin(),
+                                           core::available_loops<Loops>().end()),
                          [](const auto& test) { return std::string(name(test.param->isa)); });
 
-TEST(Kernels, PlainIsAlwaysThereAndTheLastIsUsed) {
-  ASSERT_FALSE(available_kernels().empty());
-  EXPECT_EQ(available_kernels().front()->isa, Isa::plain);
-  EXPECT_EQ(&kernels(), available_kernels().back());
+TEST(Loops, PlainIsAlwaysThereAndTheLastIsUsed) {
+  ASSERT_FALSE(core::available_loops<Loops>().empty());
+  EXPECT_EQ(core::available_loops<Loops>().front()->isa, Isa::plain);
+  EXPECT_EQ(&loops(), core::available_loops<Loops>().back());
 }
 
-TEST(Kernels, ForcingASetThatIsNotThereFails) {
+TEST(Loops, ForcingASetThatIsNotThereFails) {
   const auto is_available = [](Isa isa) {
-    return std::ranges::any_of(available_kernels(), [&](const Kernels* set) { return set->isa == isa; });
+    return std::ranges::any_of(core::available_loops<Loops>(), [&](const Loops* set) { return set->isa == isa; });
   };
   for (const Isa isa : {Isa::plain, Isa::avx2, Isa::avx512, static_cast<Isa>(99)}) {
     if (is_available(isa)) continue;
     try {
-      force_kernels(isa);
+      force_loops(isa);
       ADD_FAILURE() << "accepted " << name(isa);
     } catch (const core::Error& error) {
       EXPECT_EQ(error.code(), core::ExitCode::usage);
       EXPECT_NE(error.problem().expected.find("plain"), std::string::npos);
     }
   }
-  EXPECT_EQ(&kernels(), available_kernels().back());
+  EXPECT_EQ(&loops(), core::available_loops<Loops>().back());
 }
 
 }  // namespace

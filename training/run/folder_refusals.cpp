@@ -1,4 +1,4 @@
-#include "training/run/place.hpp"
+#include "training/run/folder_refusals.hpp"
 
 #include <fmt/format.h>
 

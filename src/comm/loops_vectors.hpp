@@ -1,8 +1,8 @@
 // Vectors of elements: types, 16-bit float conversions, the reduction operators and division, for any number of lanes.
-// Invariant: a kernel set defines no weak symbol, because the linker could choose it for code that must run on any
+// Invariant: a set of loops defines no weak symbol, because the linker could choose it for code that must run on any
 // processor. Everything is in an unnamed namespace; of std and core, only constants and always-inlined functions are
 // used.
-// Used by kernels_loops.cpp and kernels_simd.hpp.
+// Used by loops.cpp and loops_simd.hpp.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "nn/host/kernel.hpp"
+#include "nn/host/layers.hpp"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,11 @@
-// The loops of one kernel set, for vectors whose length and special instructions a `Simd` policy defines.
-// Invariant: as kernels_vectors.hpp; every set computes the same bits, except for which NaN results from two NaNs.
+// The loops of one instruction set, for vectors whose length and special instructions a `Simd` policy defines.
+// Invariant: as loops_vectors.hpp; every set computes the same bits, except for which NaN results from two NaNs.
 // Compiled once for each instruction set (lockstep_loop_sources).
+#include "comm/loops.hpp"
+
 #include <cstring>
 
-#include "comm/kernels.hpp"
-#include "comm/kernels_simd.hpp"
+#include "comm/loops_simd.hpp"
 
 namespace lockstep::comm {
 namespace {
@@ -134,49 +135,49 @@ void copy_streaming(std::byte* dst, const std::byte* src, std::size_t bytes) {
 }
 
 template <class Simd, class T, class Op>
-consteval void add_op(Kernels& kernels, core::DType dtype, ReduceOp op) {
-  kernels.combine[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(op)] = &combine<Simd, T, Op>;
-  kernels.fold[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(op)] = &fold<Simd, T, Op>;
+consteval void add_op(Loops& loops, core::DType dtype, ReduceOp op) {
+  loops.combine[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(op)] = &combine<Simd, T, Op>;
+  loops.fold[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(op)] = &fold<Simd, T, Op>;
 }
 
 /// `Least` and `Greatest`: the types in which Min and Max compare.
 template <class Simd, class T, class Least = T, class Greatest = T>
-consteval void add_type(Kernels& kernels, core::DType dtype) {
-  add_op<Simd, T, Sum>(kernels, dtype, ReduceOp::sum);
-  add_op<Simd, T, Prod>(kernels, dtype, ReduceOp::prod);
-  add_op<Simd, Least, Min>(kernels, dtype, ReduceOp::min);
-  add_op<Simd, Greatest, Max>(kernels, dtype, ReduceOp::max);
-  add_op<Simd, T, Sum>(kernels, dtype, ReduceOp::avg);
-  kernels.divide[static_cast<std::size_t>(dtype)] = &divide_all<Simd, T>;
+consteval void add_type(Loops& loops, core::DType dtype) {
+  add_op<Simd, T, Sum>(loops, dtype, ReduceOp::sum);
+  add_op<Simd, T, Prod>(loops, dtype, ReduceOp::prod);
+  add_op<Simd, Least, Min>(loops, dtype, ReduceOp::min);
+  add_op<Simd, Greatest, Max>(loops, dtype, ReduceOp::max);
+  add_op<Simd, T, Sum>(loops, dtype, ReduceOp::avg);
+  loops.divide[static_cast<std::size_t>(dtype)] = &divide_all<Simd, T>;
 }
 
 template <class Simd>
-consteval Kernels make_kernels() {
-  Kernels kernels;
-  kernels.isa = core::this_loop_set;
-  add_type<Simd, std::int8_t>(kernels, core::DType::int8);
-  add_type<Simd, std::uint8_t>(kernels, core::DType::uint8);
-  add_type<Simd, std::int16_t>(kernels, core::DType::int16);
-  add_type<Simd, std::uint16_t>(kernels, core::DType::uint16);
-  add_type<Simd, std::int32_t>(kernels, core::DType::int32);
-  add_type<Simd, std::uint32_t>(kernels, core::DType::uint32);
-  add_type<Simd, std::int64_t>(kernels, core::DType::int64);
-  add_type<Simd, std::uint64_t>(kernels, core::DType::uint64);
-  add_type<Simd, core::float16, Ordered<0x7c00, -0x8000>, Ordered<0x7c00, 0x7fff>>(kernels, core::DType::float16);
-  add_type<Simd, core::bfloat16, Ordered<0x7f80, -0x8000>, Ordered<0x7f80, 0x7fff>>(kernels, core::DType::bfloat16);
-  add_type<Simd, float>(kernels, core::DType::float32);
-  add_type<Simd, double>(kernels, core::DType::float64);
-  kernels.copy_streaming = &copy_streaming<Simd>;
-  return kernels;
+consteval Loops make_loops() {
+  Loops loops;
+  loops.isa = core::this_loop_set;
+  add_type<Simd, std::int8_t>(loops, core::DType::int8);
+  add_type<Simd, std::uint8_t>(loops, core::DType::uint8);
+  add_type<Simd, std::int16_t>(loops, core::DType::int16);
+  add_type<Simd, std::uint16_t>(loops, core::DType::uint16);
+  add_type<Simd, std::int32_t>(loops, core::DType::int32);
+  add_type<Simd, std::uint32_t>(loops, core::DType::uint32);
+  add_type<Simd, std::int64_t>(loops, core::DType::int64);
+  add_type<Simd, std::uint64_t>(loops, core::DType::uint64);
+  add_type<Simd, core::float16, Ordered<0x7c00, -0x8000>, Ordered<0x7c00, 0x7fff>>(loops, core::DType::float16);
+  add_type<Simd, core::bfloat16, Ordered<0x7f80, -0x8000>, Ordered<0x7f80, 0x7fff>>(loops, core::DType::bfloat16);
+  add_type<Simd, float>(loops, core::DType::float32);
+  add_type<Simd, double>(loops, core::DType::float64);
+  loops.copy_streaming = &copy_streaming<Simd>;
+  return loops;
 }
 
-constexpr Kernels these_kernels = make_kernels<Simd<core::this_loop_set>>();
+constexpr Loops these_loops = make_loops<Simd<core::this_loop_set>>();
 
 }  // namespace
 
 template <>
-const Kernels& Kernels::version<core::this_loop_set>() noexcept {
-  return these_kernels;
+const Loops& Loops::version<core::this_loop_set>() noexcept {
+  return these_loops;
 }
 
 }  // namespace lockstep::comm

@@ -1,5 +1,5 @@
 // What all kernels of this folder share: how threads divide a piece, grids, and regions of memory.
-// Invariant: a unit is what one thread reads and writes of an array at once, in packs of 16 bytes.
+// Invariant: an octet is what one thread reads and writes of an array at once, in packs of 16 bytes.
 // Used by the files *.cu here.
 #pragma once
 
@@ -16,14 +16,14 @@ namespace lockstep::optim::cuda {
 namespace kernel = runtime::kernel;
 
 /// Elements that a thread processes at once.
-inline constexpr int unit = 8;
-static_assert(range_multiple % unit == 0);
+inline constexpr int octet = 8;
+static_assert(range_multiple % octet == 0);
 
-/// Calls f(index of a unit in the arena) for a thread's units of a piece.
+/// Calls f(index of an octet in the arena) for a thread's octets of a piece.
 template <class Team, class F>
-LOCKSTEP_HOST_DEVICE void each_unit(const Team& team, int thread, const Piece& piece, const F& f) {
-  const auto first = static_cast<std::uint32_t>(piece.offset / unit);
-  const std::uint32_t end = first + piece.n / unit;
+LOCKSTEP_HOST_DEVICE void each_octet(const Team& team, int thread, const BlockPiece& piece, const F& f) {
+  const auto first = static_cast<std::uint32_t>(piece.offset / octet);
+  const std::uint32_t end = first + piece.n / octet;
   for (std::uint32_t i = first + static_cast<std::uint32_t>(thread); i < end;
        i += static_cast<std::uint32_t>(team.n_threads()))
     f(i);

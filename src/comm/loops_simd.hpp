@@ -1,9 +1,9 @@
 // The vectors of each instruction set: their length, and what it does better than the compiler.
-// Invariant: as kernels_vectors.hpp.
-// Used by kernels_loops.cpp.
+// Invariant: as loops_vectors.hpp.
+// Used by loops.cpp.
 #pragma once
 
-#include "comm/kernels_vectors.hpp"
+#include "comm/loops_vectors.hpp"
 #include "core/loop_sets.hpp"
 
 #ifdef __AVX2__
