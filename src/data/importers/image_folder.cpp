@@ -81,10 +81,9 @@ class Scan {
   /// Files that are not images are ignored, but for the one called `own`.
   Listing list(const std::string& folder, std::string_view own = {}) {
     Listing listing;
-    std::error_code error;
+    std::error_code error, unreadable;
     for (fs::directory_iterator entry{folder, error}, end; !error && entry != end; entry.increment(error)) {
       std::string name = entry->path().filename().string();
-      std::error_code unreadable;
       if (is_hidden_name(name)) {
         pass_over(folder + "/" + name);
       } else if (entry->is_directory(unreadable)) {
@@ -136,11 +135,9 @@ class Scan {
       folders.pop_back();
       std::error_code error, unreadable;
       for (fs::directory_iterator entry{folder, error}, end; !error && entry != end; entry.increment(error)) {
-        const bool is_folder = fs::is_directory(entry->symlink_status(unreadable));
-        const std::string path = entry->path().string();
-        if (is_hidden_name(entry->path().filename().string()))
+        if (const std::string path = entry->path().string(); is_hidden_name(entry->path().filename().string()))
           pass_over(path);
-        else if (is_folder)
+        else if (fs::is_directory(entry->symlink_status(unreadable)))
           folders.push_back(path);
         else
           ignore(path);
@@ -162,10 +159,8 @@ class Scan {
                           .where = root_,
                           .expected = "splits called train, val and test",
                           .fix = fmt::format("rename '{}' to val; to leave it out, move it elsewhere", name)});
-      if (is_split)
-        count(path, result_.other_splits);
-      else
-        ignore_tree(path);
+      if (!is_split) ignore_tree(path);
+      if (is_split) count(path, result_.other_splits);
     }
   }
 

@@ -81,8 +81,8 @@ class Builder : public Common {
   using Arguments = std::initializer_list<std::pair<int, Tensor>>;
   /// The description of a batch of samples of this shape, in order. The rows of all samples are one matrix.
   [[nodiscard]] Desc samples(const Shape& shape) const;
-  /// Adds the scratchpad, and leaves out arguments that are empty tensors. Adds a line to slow_layers if it is reference
-  /// code. Throws core::Error if `described` is empty, which means that oneDNN has no such primitive.
+  /// Adds the scratchpad, and leaves out arguments that are empty tensors. Adds a line to slow_layers if it is
+  /// reference code. Throws core::Error if `described` is empty, which means that oneDNN has no such primitive.
   [[nodiscard]] Primitive primitive(const dnnl::primitive_desc_base& described, Arguments arguments,
                                     Primitive::Arguments more = {});
   /// `tensor` in the layout `desc`: itself, or a copy made by a reorder that is appended to `primitives`.
