@@ -116,10 +116,10 @@ using HostLayer = PlannedLayer<Builder, Tensor, PassContext>;
 using Planned = PlannedNode<Builder, Tensor>;
 using MakeHostLayer = std::function<std::unique_ptr<HostLayer>(const Planned&)>;
 
-/// A kernel that keeps its node and its first input.
-class NodeKernel : public Kernel {
+/// A layer that keeps its node and its first input.
+class NodeLayer : public HostLayer {
  protected:
-  explicit NodeKernel(const Planned& planned)
+  explicit NodeLayer(const Planned& planned)
       : node_{planned.node}, storage_{planned.builder.storage}, input_{planned.builder.use(planned.inputs[0])} {}
 
   const Node& node_;
