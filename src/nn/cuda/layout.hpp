@@ -34,7 +34,7 @@ struct ValueLayout {
 /// (n_indices in kernels/math.hpp).
 void require_indices(const Node& node, const ValueLayout& layout, std::uint64_t n);
 
-/// The places of parameters in the arenas. Rows are output channels or rows of a table. Parameters of one dimension
+/// The places of parameters in the arenas. Rows are output channels. Vectors, and matrices padded only after their end,
 /// have rows of one element.
 class ParameterLayout {
  public:
@@ -44,8 +44,6 @@ class ParameterLayout {
   [[nodiscard]] const ParameterSlots& slots() const noexcept { return slots_; }
   /// Where a parameter begins in the arenas.
   [[nodiscard]] std::size_t offset(int parameter) const { return slots_.all()[slots_.number(parameter)].slice.offset; }
-  /// The elements of a row in memory, including padding.
-  [[nodiscard]] std::size_t row_elements(int parameter) const { return rows_.at(index(parameter)).n_elements(); }
 
   // As those of Executor.
   void pack(int parameter, core::Slice rows, std::span<const float> logical, std::span<float> elements) const;
@@ -54,7 +52,8 @@ class ParameterLayout {
  private:
   static std::size_t index(int parameter) { return static_cast<std::size_t>(parameter); }
 
-  std::vector<ValueLayout> rows_;  ///< by parameter: a row has the layout of a sample of the value it multiplies
+  /// By parameter: a row has the layout of a sample of the value it multiplies, or is one element.
+  std::vector<ValueLayout> rows_;
   ParameterSlots slots_{};
 };
 
