@@ -34,24 +34,35 @@ Run run_at(const Box& box, std::size_t element) {
   return {.at = outer * (end - begin) + within - begin, .n = end - within, .is_in = true};
 }
 
+/// Calls f(place in a, place in b, n) for all runs of n elements that both have.
+template <class F>
+void for_common(const Box& a, const Box& b, const F& f) {
+  const std::size_t n = a.n_outer * a.n_rows * a.n_inner;
+  core::require(n == b.n_outer * b.n_rows * b.n_inner, "both boxes belong to one tensor");
+  for (std::size_t element = 0; element < n;) {
+    const Run in_a = run_at(a, element), in_b = run_at(b, element);
+    const std::size_t n_same = std::min(in_a.n, in_b.n);
+    if (in_a.is_in && in_b.is_in) f(in_a.at, in_b.at, n_same);
+    element += n_same;
+  }
+}
+
 }  // namespace
 
+std::size_t count_common(const Box& a, const Box& b) {
+  std::size_t n_common = 0;
+  for_common(a, b, [&](std::size_t, std::size_t, std::size_t n) { n_common += n; });
+  return n_common;
+}
+
 std::size_t copy_common(const Box& from, std::span<const float> source, const Box& to, std::span<float> target) {
-  const std::size_t n = from.n_outer * from.n_rows * from.n_inner;
-  core::require(n == to.n_outer * to.n_rows * to.n_inner, "both boxes belong to one tensor");
   core::require(source.size() == from.n_elements() && target.size() == to.n_elements(),
                 "source and target have the sizes of their boxes");
   std::size_t n_copied = 0;
-  for (std::size_t element = 0; element < n;) {
-    const Run there = run_at(from, element), here = run_at(to, element);
-    const std::size_t n_same = std::min(there.n, here.n);
-    if (there.is_in && here.is_in) {
-      std::copy_n(source.begin() + static_cast<std::ptrdiff_t>(there.at), n_same,
-                  target.begin() + static_cast<std::ptrdiff_t>(here.at));
-      n_copied += n_same;
-    }
-    element += n_same;
-  }
+  for_common(from, to, [&](std::size_t there, std::size_t here, std::size_t n) {
+    std::ranges::copy(source.subspan(there, n), target.subspan(here, n).begin());
+    n_copied += n;
+  });
   return n_copied;
 }
 

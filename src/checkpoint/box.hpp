@@ -14,7 +14,8 @@
 
 namespace lockstep::checkpoint {
 
-/// Rows of a float32 tensor, seen as {outer, n_rows, n_inner}. Values are in this order: {outer, rows, n_inner}.
+/// Rows of a float32 tensor, seen as {outer, n_rows, n_inner}. Values are in this order: {outer, rows, n_inner}. Boxes
+/// of one tensor may see it differently: by rows of its first dimension, of its second, or by single elements.
 struct Box {
   std::string tensor{};                ///< "parameter/conv1.weight"
   std::vector<std::uint64_t> shape{};  ///< of the whole tensor, as in PyTorch
@@ -29,6 +30,9 @@ struct Box {
 
 /// All of a tensor, by its first dimension.
 [[nodiscard]] Box whole(std::string tensor, std::vector<std::uint64_t> shape);
+
+/// Returns the number of elements that both have. Both belong to one tensor.
+[[nodiscard]] std::size_t count_common(const Box& a, const Box& b);
 
 /// Copies to `to` the elements that `from` also has; returns their number. Both belong to one tensor.
 std::size_t copy_common(const Box& from, std::span<const float> source, const Box& to, std::span<float> target);

@@ -26,8 +26,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The tensor's own dimensions, if its rows are along its first dimension.
+/// The tensor's own dimensions, if it is whole or its rows are along its first dimension.
 io::Dimensions dimensions_of(const Box& box) {
+  if (box.rows.count == box.n_rows) return box.shape;
   if (box.n_outer != 1 || box.n_rows != box.shape.front()) return {box.n_outer, box.rows.count, box.n_inner};
   io::Dimensions dimensions = box.shape;
   dimensions.front() = box.rows.count;

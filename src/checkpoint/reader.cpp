@@ -39,8 +39,6 @@ bool are_of_one_tensor(const Box& a, const Box& b) {
   return a.shape == b.shape && a.n_outer * a.n_rows * a.n_inner == b.n_outer * b.n_rows * b.n_inner;
 }
 
-bool is_cut_alike(const Box& a, const Box& b) { return a.n_rows == b.n_rows && a.n_inner == b.n_inner; }
-
 }  // namespace
 
 // Reads again if the checkpoint is removed or replaced meanwhile, because another one may have its name now.
@@ -162,10 +160,11 @@ void Checkpoint::read(const Box& box, std::span<float> values) const {
     for (const PieceRecord& piece : index_.files[i].pieces) {
       if (piece.box.tensor != box.tensor) continue;
       if (!are_of_one_tensor(piece.box, box)) fail_damaged(path_, box.tensor + " has a different shape");
-      if (is_cut_alike(piece.box, box) && intersection(piece.box.rows, box.rows).empty()) continue;
+      const std::size_t n_common = count_common(piece.box, box);
+      if (n_common == 0) continue;
       const std::shared_ptr<io::Hdf5File> file = open(i);
       const io::Hdf5Dataset dataset = open_piece(*file, i, piece);
-      const bool is_all = piece.box == box;
+      const bool is_all = n_common == box.n_elements() && n_common == piece.box.n_elements();
       std::vector<float> stored(is_all ? 0 : piece.box.n_elements());
       const std::span<float> target = is_all ? values : std::span{stored};
       dataset.read_rows(0, dataset.dimensions().front(), std::as_writable_bytes(target));

@@ -117,7 +117,8 @@ struct DeviceStatistics {
 
 /// The place of a parameter in the arenas. Padding belongs to the slot, is 0 and stays 0. A piece cut at multiples of
 /// `block` elements from its begin is a slice of the logical tensor, seen as {outer, n_rows, n_inner}: `block_rows` of
-/// its rows. Rows are output channels, if the layout keeps them together; otherwise the whole tensor is one block.
+/// its rows. Rows are single elements, if all follow one another as in PyTorch; or output channels, if the layout keeps
+/// them together; otherwise the whole tensor is one block.
 struct ArenaSlot {
   int parameter = 0;    ///< index into Network::parameters()
   core::Slice slice{};  ///< a multiple of slot_multiple elements

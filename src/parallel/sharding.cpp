@@ -83,18 +83,19 @@ std::size_t cut_length(const Slot& slot) noexcept {
   return (block_elements + aligned - 1) / aligned * aligned;
 }
 
-Sharding::Sharding(std::vector<Slot> slots, std::vector<core::Slice> buckets, std::size_t n_owners)
+Sharding::Sharding(std::vector<Slot> slots, std::vector<core::Slice> buckets, std::size_t n_owners, bool is_order_fixed)
     : slots_{std::move(slots)}, buckets_{std::move(buckets)}, slices_(n_owners) {
   require_ordered(slots_);
   for (const core::Slice& bucket : buckets_) {
-    const comm::Call call{.collective = comm::Collective::reduce_scatter, .n_elements = bucket.count};
-    std::size_t begin = bucket.offset;
+    const comm::Call call{
+        .collective = comm::Collective::reduce_scatter, .n_elements = bucket.count, .is_order_fixed = is_order_fixed};
+    const auto cut_at = [&](std::size_t place) {
+      return place == bucket.count ? bucket.end() : std::min(nearest_cut(slots_, bucket.offset + place), bucket.end());
+    };
     for (std::size_t owner = 0; owner < n_owners; ++owner) {
       const core::Slice part = call.part(static_cast<int>(owner), static_cast<int>(n_owners));
-      const std::size_t nearest = nearest_cut(slots_, bucket.offset + part.end());
-      const std::size_t end = owner + 1 < n_owners ? std::clamp(nearest, begin, bucket.end()) : bucket.end();
-      slices_[owner].push_back({begin, end - begin});
-      begin = end;
+      const std::size_t begin = cut_at(part.offset);
+      slices_[owner].push_back({begin, cut_at(part.end()) - begin});
     }
   }
 }

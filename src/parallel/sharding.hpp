@@ -48,8 +48,10 @@ struct Placement {
 
 class Sharding {
  public:
-  /// `buckets` are ascending and together the whole arena; each begins with a slot.
-  Sharding(std::vector<Slot> slots, std::vector<core::Slice> buckets, std::size_t n_owners);
+  /// `buckets` are ascending and together the whole arena; each begins with a slot. `is_order_fixed`: as in the
+  /// comm::Call of a reduce-scatter that gives owners their slices; where whole buckets are summed, no order matters.
+  Sharding(std::vector<Slot> slots, std::vector<core::Slice> buckets, std::size_t n_owners,
+           bool is_order_fixed = false);
 
   [[nodiscard]] std::span<const Slot> slots() const noexcept { return slots_; }
   /// The number of elements of an arena.

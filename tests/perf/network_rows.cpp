@@ -189,8 +189,8 @@ class NetworkRows {
     auto* const rows = arrays_.make(ids);
     auto* const sorted = arrays_.make(std::vector<std::uint64_t>(ids.begin(), ids.end()));
     auto* const samples = arrays_.make(std::vector<std::uint32_t>(ids.begin(), ids.end()));
-    add("gather_rows", n_ * (sizeof(float) + of_value) + n_rows * sizeof(std::int64_t) + sizeof(std::uint32_t),
-        GatherRows<T>{n_rows, n_channels, n_rows, table, rows, 1, 0, out_, has_bad});
+    add("gather_rows", 2 * n_ * of_value + n_rows * sizeof(std::int64_t) + sizeof(std::uint32_t),
+        GatherRows<T>{n_rows, n_channels, n_rows, x_, rows, 1, 0, out_, has_bad});
     add("add_segments", n_ * (2 * sizeof(float) + of_value) + n_rows * (sizeof(std::uint64_t) + sizeof(std::uint32_t)),
         AddSegments<T>{n_rows, n_channels, n_rows, sorted, samples, y_, table});
   }

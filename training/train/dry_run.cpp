@@ -71,36 +71,10 @@ std::uint64_t untouched_bytes(std::uint64_t arena_bytes, std::uint64_t n_local, 
   return of_others + (has_read_parameters ? 0 : of_others);
 }
 
-/// Returns the bytes that all nodes send, slice by slice in the order of sums. If rows of a table travel, every node
-/// sends a row and its place for each sample to each other node; less if samples share rows.
-std::uint64_t network_bytes(const Recipe& recipe, const parallel::Synchronizer& synchronizer, int n_nodes) {
-  if (n_nodes == 1) return 0;
-  const std::vector<int> nodes = comm::one_rank_each(n_nodes);
-  const auto cost_of = [&](std::size_t n_elements) {
-    const comm::Call call{.n_elements = n_elements, .is_order_fixed = recipe.deterministic};
-    return comm::choose(call, nodes).algorithm->all_reduce.cost(call, nodes).bytes;
-  };
-  const std::span<const parallel::Slot> slots = synchronizer.sharding().slots();
-  std::uint64_t bytes = 0;
-  for (std::size_t owner = 0; owner < synchronizer.sharding().n_owners(); ++owner) {
-    for (const core::Slice& slice : synchronizer.sharding().slices_of(owner)) {
-      std::size_t n_without_rows = 0;
-      bool has_rows = false;
-      for (const parallel::Piece& piece : parallel::pieces_in(slots, slice)) {
-        const bool is_table = slots[piece.slot].row_elements > 0;
-        has_rows = has_rows || is_table;
-        if (!is_table) n_without_rows += piece.slice.count;
-      }
-      if (!has_rows) n_without_rows = slice.count;  // with the gaps between slots
-      if (n_without_rows > 0) bytes += cost_of(n_without_rows);
-    }
-  }
-  for (const parallel::Slot& slot : slots) {
-    if (slot.row_elements == 0) continue;
-    const std::uint64_t of_samples = recipe.batch * (slot.row_elements + 2) * sizeof(float) * (nodes.size() - 1);
-    bytes += std::min(cost_of(slot.slice.count), of_samples);
-  }
-  return bytes;
+/// How many ids of each sample are looked up in this table.
+std::uint64_t ids_of_sample(const nn::Network& network, const std::string& table) {
+  const auto found = std::ranges::find(network.parameters(), table, &nn::Parameter::name);
+  return find_table(network, static_cast<int>(found - network.parameters().begin())).value().n_ids;
 }
 
 /// Makes the plan, without memory and traffic.
@@ -162,6 +136,39 @@ std::string traffic_text(const DryRun& plan) {
 
 }  // namespace
 
+// Slice by slice, in the order of sums.
+std::uint64_t network_bytes(const Recipe& recipe, const nn::Network& network, const parallel::Sharding& sharding,
+                            int n_nodes) {
+  if (n_nodes == 1) return 0;
+  const std::vector<int> nodes = comm::one_rank_each(n_nodes);
+  const auto cost_of = [&](std::size_t n_elements) {
+    const comm::Call call{.n_elements = n_elements, .is_order_fixed = recipe.deterministic};
+    return comm::choose(call, nodes).algorithm->all_reduce.cost(call, nodes).bytes;
+  };
+  const std::span<const parallel::Slot> slots = sharding.slots();
+  std::uint64_t bytes = 0;
+  for (std::size_t owner = 0; owner < sharding.n_owners(); ++owner) {
+    for (const core::Slice& slice : sharding.slices_of(owner)) {
+      std::size_t n_without_rows = 0;
+      bool has_rows = false;
+      for (const parallel::Piece& piece : parallel::pieces_in(slots, slice)) {
+        const bool is_table = slots[piece.slot].row_elements > 0;
+        has_rows = has_rows || is_table;
+        if (!is_table) n_without_rows += piece.slice.count;
+      }
+      if (!has_rows) n_without_rows = slice.count;  // with the gaps between slots
+      if (n_without_rows > 0) bytes += cost_of(n_without_rows);
+    }
+  }
+  for (const parallel::Slot& slot : slots) {
+    if (slot.row_elements == 0) continue;
+    const std::uint64_t n_rows = recipe.batch * ids_of_sample(network, slot.name);
+    const std::uint64_t of_rows = n_rows * (slot.row_elements + 2) * sizeof(float) * (nodes.size() - 1);
+    bytes += std::min(cost_of(slot.slice.count), of_rows);
+  }
+  return bytes;
+}
+
 DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,
                 const Recipe& recipe, Batches& batches, Learner& learner, const Goal& goal) {
   const auto& me = topology.places[static_cast<std::size_t>(world.rank())];
@@ -170,7 +177,7 @@ DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& top
   DryRun plan = plan_of(world, topology, recipe, learner.network(), batches, goal);
   plan.activation_bytes = learner.executor().n_bytes();
   plan.arena_bytes = learner.executor().arena_elements() * sizeof(float);
-  plan.network_bytes = network_bytes(recipe, learner.synchronizer(), topology.n_nodes);
+  plan.network_bytes = network_bytes(recipe, learner.network(), learner.synchronizer().sharding(), topology.n_nodes);
   plan.shared_bytes = plan.arena_bytes * (plan.n_ranks - plan.n_nodes);
   if (batches.most() > whole_groups(recipe, most_tried))  // the learner is made for these
     plan.activation_bytes =

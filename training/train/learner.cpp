@@ -29,13 +29,9 @@ constexpr std::uint64_t least_rows_per_id = 4;
 /// parameter write all rows.
 const nn::Embedding* find_sparse(const nn::Network& network, int parameter, const Recipe& recipe) {
   if (recipe.deterministic || !recipe.device.sums_rows || network.n_readers(parameter) > 1) return nullptr;
-  for (const nn::Node& node : network.nodes()) {
-    const auto* const embedding = std::get_if<nn::Embedding>(&node.layer);
-    if (embedding == nullptr || node.parameters[0] != parameter) continue;
-    const std::uint64_t n_ids = embedding->lookups(network.shape(node.inputs[0])[0]).n;
-    return recipe.batch * n_ids * least_rows_per_id <= embedding->n_rows ? embedding : nullptr;
-  }
-  return nullptr;
+  const auto table = find_table(network, parameter);
+  const bool is_sparse = table && recipe.batch * table->n_ids * least_rows_per_id <= table->embedding->n_rows;
+  return is_sparse ? table->embedding : nullptr;
 }
 
 /// Optimizers with rates of tensors leave out biases and normalization, as in the papers of LARS and LAMB (You et al.

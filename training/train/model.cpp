@@ -149,6 +149,15 @@ nn::Network make_network(const Recipe& recipe, const DataInfo& data) try {
                            "of ids: movielens; images: the others), or another set"});
 }
 
+std::optional<EmbeddingTable> find_table(const nn::Network& network, int parameter) {
+  for (const nn::Node& node : network.nodes()) {
+    const auto* const embedding = std::get_if<nn::Embedding>(&node.layer);
+    if (embedding != nullptr && node.parameters[0] == parameter)
+      return EmbeddingTable{embedding, embedding->lookups(network.shape(node.inputs[0])[0]).n};
+  }
+  return std::nullopt;
+}
+
 // All batches except the last consist of whole groups.
 void check_groups(const Recipe& recipe, const nn::Network& network, std::uint64_t n_samples, int n_ranks) {
   const nn::Node* const node = find_single_pixels(network);

@@ -3,6 +3,11 @@
 // Used by the trainer.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
 #include "nn/executor.hpp"
 #include "nn/graph/network.hpp"
 #include "training/recipe/cuts.hpp"
@@ -17,6 +22,14 @@ void check_set(const Recipe& recipe, const data::SetSpec& spec);
 /// Throws core::Error (usage) if sizes of the data do not fit the model: of images, of embeddings. Call it after
 /// check_set().
 [[nodiscard]] nn::Network make_network(const Recipe& recipe, const DataInfo& data);
+
+/// An embedding, and how many ids of each sample it looks up.
+struct EmbeddingTable {
+  const nn::Embedding* embedding = nullptr;
+  std::uint64_t n_ids = 0;
+};
+/// Returns the first embedding that reads the parameter, nothing if there is none. `network` must outlive the result.
+[[nodiscard]] std::optional<EmbeddingTable> find_table(const nn::Network& network, int parameter);
 
 /// Throws core::Error (usage) if training reaches a batch that leaves a single value per channel to a group of batch
 /// normalization, in a set of `n_samples`. Call it after check_ranks().

@@ -12,6 +12,7 @@ namespace lockstep::nn::cuda {
 namespace {
 
 constexpr std::size_t channel_multiple = 8;
+constexpr ValueLayout one_element{1, 1, 1};
 
 std::size_t round_up(std::size_t n, std::size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
@@ -32,19 +33,25 @@ ValueLayout row_layout(const Network& network, std::span<const ValueLayout> valu
   return {1, shape.back(), round_up(shape.back(), channel_multiple)};
 }
 
+/// Whether the arena has the elements of rows in PyTorch's order, without padding between them.
+bool is_flat(const ValueLayout& row) { return row.n_positions == 1 && row.n_channels == row.padded_channels; }
+
+/// `row`: row_layout(), or one_element for a vector.
 ArenaSlot unplaced_slot(const Parameter& parameter, int number, const ValueLayout& row) {
-  const std::size_t n_rows = parameter.shape[0], row_elements = row.n_elements();
-  // The least number of rows whose begin and end are places where slices may begin.
-  const std::size_t block_rows = row_elements % slot_multiple == 0      ? 1
-                                 : row_elements % channel_multiple == 0 ? 2
-                                                                        : slot_multiple;
-  const std::size_t padded_rows = round_up(n_rows, std::max(channel_multiple, block_rows));
-  return {.parameter = number,
-          .slice = {.count = padded_rows * row_elements},
-          .block = block_rows * row_elements,
-          .block_rows = block_rows,
-          .n_rows = n_rows,
-          .n_inner = row.n_positions * row.n_channels};
+  const std::size_t row_elements = row.n_elements();
+  ArenaSlot slot{
+      .parameter = number,
+      .slice = {.count = round_up(round_up(parameter.shape[0], channel_multiple) * row_elements, slot_multiple)},
+      .block = slot_multiple,
+      .block_rows = slot_multiple,
+      .n_rows = static_cast<std::size_t>(n_elements(parameter.shape)),
+      .n_inner = 1};
+  if (is_flat(row)) return slot;
+  slot.block_rows = row_elements % slot_multiple == 0 ? 1 : 2;  // so that blocks begin where slices may
+  slot.block = slot.block_rows * row_elements;
+  slot.n_rows = parameter.shape[0];
+  slot.n_inner = row.n_positions * row.n_channels;
+  return slot;
 }
 
 }  // namespace
@@ -87,8 +94,9 @@ ParameterLayout::ParameterLayout(const Network& network, const PassPlan& plan, c
   for (const auto& [number, node] : plan.parameters) {
     const Parameter& parameter = network.parameters()[index(number)];
     const bool is_vector = parameter.shape.size() == 1;
-    rows_[index(number)] = is_vector ? ValueLayout{1, 1, 1} : row_layout(network, values, network.nodes()[node]);
-    slots.push_back(unplaced_slot(parameter, number, rows_[index(number)]));
+    const ValueLayout row = is_vector ? one_element : row_layout(network, values, network.nodes()[node]);
+    rows_[index(number)] = is_flat(row) ? one_element : row;
+    slots.push_back(unplaced_slot(parameter, number, row));
   }
   slots_ = ParameterSlots{network, plan, std::move(slots), place};
 }

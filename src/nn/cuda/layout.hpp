@@ -34,15 +34,13 @@ struct ValueLayout {
 /// (n_indices in kernels/math.hpp).
 void require_indices(const Node& node, const ValueLayout& layout, std::uint64_t n);
 
-/// The places of parameters in the arenas. Rows are output channels or rows of a table. Parameters of one dimension
+/// The places of parameters in the arenas. Rows are output channels. Vectors, and matrices padded only after their end,
 /// have rows of one element.
 class ParameterLayout final : public SlotLayout {
  public:
   /// `place`: as in ExecutorOptions.
   ParameterLayout(const Network& network, const PassPlan& plan, const PlaceParameters& place);
 
-  /// The elements of a row in memory, including padding.
-  [[nodiscard]] std::size_t row_elements(int parameter) const { return rows_.at(index(parameter)).n_elements(); }
 
   void pack(int parameter, core::Slice rows, std::span<const float> logical, std::span<float> elements) const override;
   void unpack(int parameter, core::Slice rows, std::span<const float> elements,
@@ -51,7 +49,8 @@ class ParameterLayout final : public SlotLayout {
  private:
   static std::size_t index(int parameter) { return static_cast<std::size_t>(parameter); }
 
-  std::vector<ValueLayout> rows_;  ///< by parameter: a row has the layout of a sample of the value it multiplies
+  /// By parameter: a row has the layout of a sample of the value it multiplies, or is one element.
+  std::vector<ValueLayout> rows_;
 };
 
 }  // namespace lockstep::nn::cuda

@@ -38,4 +38,42 @@ double relative_error(const A& a, const B& b) {
   return a.size() == b.size() ? error / magnitude : 1e30;
 }
 
+/// Whether elements of `slot` before `at`, the begin of a block, belong to its first rows (as many as its blocks hold),
+/// and later ones to the others. `layout` packs and unpacks.
+template <class Layout>
+bool parts_rows(const Layout& layout, const ArenaSlot& slot, std::size_t n_logical, std::size_t at) {
+  std::vector<float> logical(n_logical), physical(slot.slice.count);
+  for (std::size_t i = 0; i < n_logical; ++i) logical[i] = 1 + static_cast<float>(i / slot.n_inner % slot.n_rows);
+  layout.pack(slot.parameter, slot.all_rows(), logical, physical);
+  const auto n_rows = static_cast<float>(std::min(at / slot.block * slot.block_rows, slot.n_rows));
+  const auto cut = physical.begin() + static_cast<std::ptrdiff_t>(at);
+  return *std::max_element(physical.begin(), cut) == n_rows &&
+         std::all_of(cut, physical.end(), [&](float row) { return row == 0 || row > n_rows; });
+}
+
+/// Whether rows on both sides of `at`, each packed separately, equal their part of the whole.
+template <class Layout>
+bool parts_values(const Layout& layout, const ArenaSlot& slot, std::size_t n_logical, std::size_t at) {
+  std::vector<float> logical(n_logical), physical(slot.slice.count);
+  for (std::size_t i = 0; i < n_logical; ++i) logical[i] = 1 + static_cast<float>(i);
+  layout.pack(slot.parameter, slot.all_rows(), logical, physical);
+  const std::size_t cut = std::min(at / slot.block * slot.block_rows, slot.n_rows);
+  const std::size_t n_outer = n_logical / slot.n_rows / slot.n_inner;
+  bool is_right = true;
+  for (const bool is_first : {true, false}) {
+    const core::Slice rows = is_first ? core::Slice{0, cut} : core::Slice{cut, slot.n_rows - cut};
+    const core::Slice elements = is_first ? core::Slice{0, at} : core::Slice{at, slot.slice.count - at};
+    std::vector<float> part(n_outer * rows.count * slot.n_inner), again(elements.count, 7);
+    layout.unpack(slot.parameter, rows, elements.of(std::span{physical}), part);
+    std::size_t i = 0;
+    for (std::size_t outer = 0; outer < n_outer; ++outer)
+      for (std::size_t row = rows.offset; row < rows.end(); ++row)
+        for (std::size_t inner = 0; inner < slot.n_inner; ++inner)
+          is_right = is_right && part[i++] == logical[(outer * slot.n_rows + row) * slot.n_inner + inner];
+    layout.pack(slot.parameter, rows, part, again);
+    is_right = is_right && std::ranges::equal(again, elements.of(std::span{physical}));
+  }
+  return is_right;
+}
+
 }  // namespace lockstep::nn

@@ -4,6 +4,7 @@
 
 #include "core/rng.hpp"
 #include "data/augment/augment.hpp"
+#include "runtime/staging.hpp"
 #include "support/sanitized.hpp"
 #include "unit/nn_cuda/on_test_device.hpp"
 
@@ -61,6 +62,23 @@ TEST_F(CudaExecutorTest, LayersInBf16AreNearTheReference) {
 
 TEST_F(CudaExecutorTest, LayersInF16AreNearTheReference) {
   for (const Case& given : layer_cases()) expect_as_reference(given, Precision::f16, 0.01);
+}
+
+// Strategies may keep matrices in float32 elsewhere.
+TEST_F(CudaExecutorTest, LayersReadMatricesInTheirPrecisionOnly) {
+  for (const Case& given : layer_cases()) {
+    OnTestDevice on{given, Precision::bf16};
+    for (const ArenaSlot& slot : on.executor().slots())
+      if (given.network.parameters()[static_cast<std::size_t>(slot.parameter)].shape.size() > 1)
+        on.stream().fill(runtime::as_writable_bytes(on.parameters().subspan(slot.slice.offset, slot.slice.count)),
+                         std::byte{0xff});  // NaN
+    const LossSums wanted = on.reference_forward(true);
+    on.forward(true);
+    on.backward(0.125F);
+    on.expect_loss(on.sums().loss, wanted.loss, 0.05);
+    on.reference().backward(0.125);
+    on.expect_as_reference(0.05);
+  }
 }
 
 TEST_F(CudaExecutorTest, ModelsAreAsTheReference) {

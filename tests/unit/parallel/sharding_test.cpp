@@ -75,6 +75,13 @@ std::vector<Slot> layers() {
   return slots;
 }
 
+/// A matrix of 768x768 in a unit of plan_units() for five owners, with blocks of this many elements; and a vector.
+Sharding shard_matrix(std::size_t block) {
+  return {{{.name = "matrix", .slice = {0, 768 * 768}, .block = block}, {.name = "vector", .slice = {593'920, 16}}},
+          {{0, 593'920}, {593'920, 16}},
+          5};
+}
+
 Sharding shard(const std::vector<Slot>& slots, std::size_t n_owners, const BucketOptions& options = small) {
   return {slots, plan_buckets(slots, options), n_owners};
 }
@@ -85,6 +92,13 @@ TEST(Sharding, CutsAreBetweenBlocksOfChannelsOnCacheLines) {
   EXPECT_EQ(length_of(9), 1'152U);
   EXPECT_EQ(length_of(4'608), 4'608U);
   EXPECT_EQ(length_of(4'609), 16 * 4'609U);
+}
+
+// Parts of equal length are what libraries are fast with.
+TEST(Sharding, IsEvenIfBlocksAllowIt) {
+  EXPECT_EQ(shard_matrix(16).slices_of(0)[0], (core::Slice{0, 118'784}));
+  EXPECT_EQ(shard_matrix(16).slices_of(4)[0], (core::Slice{4 * 118'784, 118'784}));
+  EXPECT_EQ(shard_matrix(768).slices_of(0)[0], (core::Slice{0, 118'272})) << "77 times two rows";
 }
 
 TEST(Sharding, SlicesAreTheWholeArenaCutBetweenBlocks) {

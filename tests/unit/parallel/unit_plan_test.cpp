@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <random>
 #include <string>
@@ -166,45 +168,69 @@ void expect_sound(const UnitPlan& plan, const Draw& drawn) {
   EXPECT_EQ(plan.n_elements(), plan.vectors.end());
 }
 
-/// The slots of a plan: matrices, then vectors. Rows of matrices have `row` elements.
-std::vector<Slot> slots_of(const UnitPlan& plan, std::span<const UnitTensor> tensors, std::size_t row) {
+/// The slots of a plan: matrices, then vectors. Blocks of matrices are drawn: of layouts that cut between elements, or
+/// between rows of any length.
+std::vector<Slot> draw_slots(const UnitPlan& plan, std::span<const UnitTensor> tensors, std::mt19937_64& random) {
+  constexpr std::array<std::size_t, 8> blocks{16, 16, 1, 8, 64, 1'024, 768, 1'600};
   std::vector<Slot> slots;
   for (const bool is_vector : {false, true})
     for (std::size_t i = 0; i < tensors.size(); ++i)
       if (tensors[i].is_vector == is_vector)
-        slots.push_back({.name = fmt::format("t{}", i), .slice = plan.places[i], .block = is_vector ? 1 : row});
+        slots.push_back({.name = fmt::format("t{}", i),
+                         .slice = plan.places[i],
+                         .block = is_vector ? 1 : blocks[random() % blocks.size()]});
   return slots;
 }
 
-/// Checks that owners have equal parts of all units, those of comm::Call, and that blocks are not cut.
-void expect_equal_parts(const UnitPlan& plan, const Draw& drawn, std::size_t row) {
-  const std::vector<Slot> slots = slots_of(plan, drawn.tensors, row);
-  std::vector<core::Slice> slices;
-  for (const Unit& unit : plan.units) slices.push_back(unit.slice);
-  const Sharding sharding{slots, slices, drawn.options.n_parts};
-  for (std::size_t u = 0; u < slices.size(); ++u) {
-    const comm::Call call{.collective = comm::Collective::reduce_scatter, .n_elements = slices[u].count};
-    const auto n_ranks = static_cast<int>(drawn.options.n_parts);
-    EXPECT_TRUE(call.has_equal_parts(n_ranks));
+struct CutCounts {
+  std::size_t n_kept = 0;
+  std::size_t n_moved = 0;
+};
+
+/// Checks the place in the arena that a cut of comm::Call came to. It stays where the slot's blocks divide
+/// block_elements, and else moves by half of a cut length at most.
+void expect_cut(std::span<const Slot> slots, std::size_t wanted, std::size_t found, CutCounts& counts) {
+  const auto after = std::ranges::upper_bound(slots, wanted, {}, [](const Slot& slot) { return slot.slice.offset; });
+  const Slot& slot = *std::prev(after);
+  ++(found == wanted ? counts.n_kept : counts.n_moved);
+  const std::size_t most = block_elements % slot.block == 0 ? 0 : cut_length(slot) / 2;
+  EXPECT_LE(std::max(found, wanted) - std::min(found, wanted), most) << slot.name;
+}
+
+/// Checks that owners have the parts of all units that comm::Call gives them, and that blocks are not cut.
+void expect_equal_parts(const UnitPlan& plan, const Draw& drawn, std::span<const Slot> slots, bool is_order_fixed,
+                        CutCounts& counts) {
+  std::vector<core::Slice> units;
+  for (const Unit& unit : plan.units) units.push_back(unit.slice);
+  const Sharding sharding{{slots.begin(), slots.end()}, units, drawn.options.n_parts, is_order_fixed};
+  const auto n_ranks = static_cast<int>(drawn.options.n_parts);
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const comm::Call call{
+        .collective = comm::Collective::reduce_scatter, .n_elements = units[u].count, .is_order_fixed = is_order_fixed};
     std::vector<Piece> blocks;
     for (int rank = 0; rank < n_ranks; ++rank) {
-      const core::Slice slice = sharding.slices_of(static_cast<std::size_t>(rank))[u];
-      EXPECT_EQ(slice.seen_from(slices[u].offset), call.part(rank, n_ranks));
+      const core::Slice slice = sharding.slices_of(static_cast<std::size_t>(rank))[u], part = call.part(rank, n_ranks);
+      EXPECT_EQ(part.count * drawn.options.n_parts, units[u].count);
+      expect_cut(slots, units[u].offset + part.offset, slice.offset, counts);
+      expect_cut(slots, units[u].offset + part.end(), slice.end(), counts);
       std::ranges::copy(blocks_in(slots, slice), std::back_inserter(blocks));
     }
-    EXPECT_EQ(blocks, blocks_in(slots, slices[u]));
+    std::ranges::sort(blocks, {}, [](const Piece& block) { return block.slice.offset; });
+    EXPECT_EQ(blocks, blocks_in(slots, units[u])) << "slices of all owners are the unit";
   }
 }
 
 TEST(Units, AnyTensorsHaveOnePlaceEachAndEqualParts) {
   std::mt19937_64 random{20'261'129};
   std::size_t n_joined = 0, n_resident = 0, n_cut = 0;
+  CutCounts counts;
   for (int i = 0; i < 500; ++i) {
     SCOPED_TRACE(i);
     const Draw drawn = draw(random);
     const UnitPlan plan = plan_units(drawn.tensors, drawn.options);
     expect_sound(plan, drawn);
-    expect_equal_parts(plan, drawn, std::size_t{1} << i % 11);
+    const std::vector<Slot> slots = draw_slots(plan, drawn.tensors, random);
+    for (const bool is_order_fixed : {false, true}) expect_equal_parts(plan, drawn, slots, is_order_fixed, counts);
     UnitPlan alone = plan_units(drawn.tensors, {.least_elements = drawn.options.least_elements});
     ASSERT_EQ(alone.units.size(), plan.units.size()) << "only places depend on the number of parts";
     for (std::size_t u = 0; u < plan.units.size(); ++u) {
@@ -219,6 +245,8 @@ TEST(Units, AnyTensorsHaveOnePlaceEachAndEqualParts) {
   EXPECT_GT(n_joined, 100u);
   EXPECT_GT(n_resident, 100u);
   EXPECT_GT(n_cut, 100u);
+  EXPECT_GT(counts.n_kept, 1'000u);
+  EXPECT_GT(counts.n_moved, 100u);
 }
 
 using Tensors = std::map<std::string, std::vector<float>>;

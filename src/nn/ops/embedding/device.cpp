@@ -20,7 +20,7 @@ class EmbeddingLayer final : public CudaLayer<T> {
         lookups_{layer.lookups(planned.builder.network.shape(node_.inputs[0])[0])},
         n_{static_cast<std::size_t>(planned.builder.n * lookups_.n)},
         width_{planned.builder.values[planned.index].padded_channels},
-        table_{planned.builder.parameter(node_.parameters[0])},
+        table_{planned.builder.weight(node_.parameters[0])},
         has_bad_id_{planned.builder.arrays.has_bad_label},
         slot_{planned.builder.parameters.slots().number(node_.parameters[0])} {
     Builder<T>& builder = planned.builder;
@@ -87,7 +87,7 @@ class EmbeddingLayer final : public CudaLayer<T> {
   Embedding::Lookups lookups_;
   std::size_t n_;  ///< ids that it looks up
   std::size_t width_;
-  const float* table_;
+  const T* table_;
   std::uint32_t* has_bad_id_;
   std::size_t slot_;
   bool adds_rows_ = false;

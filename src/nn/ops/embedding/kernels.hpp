@@ -9,13 +9,14 @@
 
 namespace lockstep::nn::cuda {
 
-/// Copies the rows of samples, or of each id of sequences; rows have `width` elements, a multiple of 8.
+/// Copies the rows of samples, or of each id of sequences; rows have `width` elements, a multiple of 8. The host rounds
+/// them while it copies; here the table is already rounded, to the same bits.
 template <class T>
 struct GatherRows {
   std::size_t n_samples;
   std::size_t width;
   std::size_t n_rows;
-  const float* table;
+  const T* table;
   const std::int64_t* ids;  ///< rows of n_columns; column `column` is used
   std::size_t n_columns;
   std::size_t column;
@@ -31,12 +32,10 @@ struct GatherRows {
     const std::size_t n_packs = width / pack_channels, sample = i / n_packs;
     const auto row = static_cast<std::uint64_t>(ids[sample * n_columns + column]);
     Channels<T> result;
-    if (row < n_rows) {
-      const auto values = load_channels(table, row * n_packs + i % n_packs);
-      for (int k = 0; k < pack_channels; ++k) result.set(k, values[k]);
-    } else {
+    if (row < n_rows)
+      result = load_channels(table, row * n_packs + i % n_packs);
+    else
       *has_bad_id = 1;
-    }
     store_channels(out, i, result);
   }
 };
