@@ -41,7 +41,6 @@ class ParameterLayout final : public SlotLayout {
   /// `place`: as in ExecutorOptions.
   ParameterLayout(const Network& network, const PassPlan& plan, const PlaceParameters& place);
 
-
   void pack(int parameter, core::Slice rows, std::span<const float> logical, std::span<float> elements) const override;
   void unpack(int parameter, core::Slice rows, std::span<const float> elements,
               std::span<float> logical) const override;
