@@ -48,7 +48,7 @@ HostSynchronizer::HostSynchronizer(comm::Transport& world, const std::vector<Slo
   halt_plan_->bind(std::as_bytes(std::span{&halts_here_, 1}), std::as_writable_bytes(std::span{&halts_anywhere_, 1}));
 }
 
-// Processors have instructions for CRC32C, which read 28 GB/s or more; sum_hash() reads 3.
+// Processors have instructions for CRC32C, which read 28 GB/s or more; sum_hash() reads 2.
 HashPiece HostSynchronizer::hash() const {
   return [this](const Piece& piece) { return core::crc32c(std::as_bytes(piece.slice.of(parameters()))); };
 }

@@ -57,8 +57,7 @@ std::vector<Run> join_small(const std::vector<Run>& runs, std::size_t least) {
   std::vector<Run> joined;
   const auto join_rest = [&] {
     const std::size_t n = joined.size();
-    if (n < 2 || joined[n - 1].n_elements >= least || joined[n - 1].is_resident || joined[n - 2].is_resident)
-      return;
+    if (n < 2 || joined[n - 1].n_elements >= least || joined[n - 1].is_resident || joined[n - 2].is_resident) return;
     joined[n - 2].join(joined[n - 1]);
     joined.pop_back();
   };

@@ -28,9 +28,8 @@ void for_elements(const Tensor& tensor, const F& loop) {
 inline void widen(const Storage& storage, const Tensor& x, const Place& out) {
   const auto* const from = storage.at<const core::bfloat16>(x.place);
   auto* const to = storage.at<float>(out);
-  for_elements(x, [&](std::size_t begin, std::size_t end) {
-    loops().bfloats.to_floats(from + begin, to + begin, end - begin);
-  });
+  for_elements(
+      x, [&](std::size_t begin, std::size_t end) { loops().bfloats.to_floats(from + begin, to + begin, end - begin); });
 }
 inline void round(const Storage& storage, const Place& x, const Tensor& out) {
   const auto* const from = storage.at<const float>(x);
@@ -44,9 +43,8 @@ inline void rectify(const Storage& storage, const Place& x, const Tensor& out) {
   with_type(out, [&]<class T>(T) {
     const auto* const from = storage.at<const T>(x);
     auto* const to = storage.at<T>(out.place);
-    for_elements(out, [&](std::size_t begin, std::size_t end) {
-      loops().of<T>().relu(from + begin, to + begin, end - begin);
-    });
+    for_elements(
+        out, [&](std::size_t begin, std::size_t end) { loops().of<T>().relu(from + begin, to + begin, end - begin); });
   });
 }
 

@@ -2,8 +2,8 @@
 #include <type_traits>
 #include <variant>
 
-#include "optim/cuda/device_rule.hpp"
 #include "optim/cuda/arena.hpp"
+#include "optim/cuda/device_rule.hpp"
 #include "optim/cuda/octets.hpp"
 
 namespace lockstep::optim::cuda {

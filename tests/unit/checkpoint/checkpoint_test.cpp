@@ -95,36 +95,6 @@ TEST(Checkpoint, TensorsOfAllSizesHaveTheirPlaces) {
   }
 }
 
-// Devices and versions cut a tensor by rows of its first or second dimension, or between any elements.
-TEST(Checkpoint, IsReadInAnyCuts) {
-  const auto cut = [](std::size_t n_outer, std::size_t n_rows, std::size_t n_inner, core::Slice rows) {
-    return Box{.tensor = "parameter/a",
-               .shape = {4, 6, 5},
-               .n_outer = n_outer,
-               .n_rows = n_rows,
-               .n_inner = n_inner,
-               .rows = rows};
-  };
-  std::vector<float> all(120);
-  number(0, all);
-  for (const Box& written : {cut(1, 4, 30, {0, 4}), cut(4, 6, 5, {0, 6}), cut(1, 120, 1, {0, 120})}) {
-    const TemporaryFolder folder;
-    const std::string path = folder / name_of(1);
-    std::optional<RankFile> file;
-    write_checkpoint(alone(), path, "{}", {written}, number, file);
-    EXPECT_EQ(io::Hdf5File::open(path + "/rank-00000.h5").open_dataset("/parameter/a").dimensions(),
-              (io::Dimensions{4, 6, 5}));
-    const Checkpoint checkpoint{path};
-    for (const Box& wanted :
-         {cut(1, 4, 30, {0, 4}), cut(1, 4, 30, {1, 2}), cut(4, 6, 5, {2, 3}), cut(1, 120, 1, {16, 48})}) {
-      std::vector<float> expected(wanted.n_elements()), found(expected.size());
-      copy_common(whole(wanted.tensor, wanted.shape), all, wanted, expected);
-      checkpoint.read(wanted, found);
-      EXPECT_EQ(found, expected);
-    }
-  }
-}
-
 TEST(Checkpoint, DoesNotGiveWhatItDoesNotHave) {
   const TemporaryFolder folder;
   const Checkpoint checkpoint{write(folder.path(), 1)};

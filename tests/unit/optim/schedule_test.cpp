@@ -13,8 +13,8 @@ namespace lockstep::optim {
 namespace {
 
 ScheduleSpec schedule_of(const GoldenCase& golden) {
-  const auto kind = std::ranges::find(all_schedule_kinds, golden.settings.at("kind"),
-                                      [](ScheduleKind each) { return name(each); });
+  const auto kind =
+      std::ranges::find(all_schedule_kinds, golden.settings.at("kind"), [](ScheduleKind each) { return name(each); });
   ScheduleSpec spec{.kind = *kind};
   spec.lr = golden.number("lr", spec.lr);
   spec.min_lr = golden.number("min_lr", spec.min_lr);

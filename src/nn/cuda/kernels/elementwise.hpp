@@ -36,8 +36,7 @@ struct RectifyBackward {
 
   [[nodiscard]] std::size_t n() const { return n_elements / pack_channels; }
   void touches(const auto& tell) const {
-    tell("rectify_backward",
-         {region(y, n_elements), region(a, n_elements), region(b, b == nullptr ? 0 : n_elements)},
+    tell("rectify_backward", {region(y, n_elements), region(a, n_elements), region(b, b == nullptr ? 0 : n_elements)},
          {region(out, n_elements)});
   }
   LOCKSTEP_HOST_DEVICE void operator()(std::size_t i) const {

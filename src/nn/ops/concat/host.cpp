@@ -9,8 +9,7 @@ namespace {
 
 class ConcatLayer final : public NodeLayer {
  public:
-  explicit ConcatLayer(const Planned& planned)
-      : NodeLayer{planned}, n_{static_cast<std::size_t>(planned.builder.n)} {
+  explicit ConcatLayer(const Planned& planned) : NodeLayer{planned}, n_{static_cast<std::size_t>(planned.builder.n)} {
     Builder& builder = planned.builder;
     width_ = static_cast<std::size_t>(node_.output[0]);
     std::size_t column = 0;

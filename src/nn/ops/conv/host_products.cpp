@@ -54,7 +54,8 @@ class ConvProductsLayer final : public NodeLayer {
     output_ = builder.make(channels_last(out));
     for (const Strip& strip : strips_) {
       Tensor bias;
-      if (has_bias_ && strip.is_first) bias = matrix_in(builder.parameter(node_.parameters[1]).place, 0, 1, n_out_, n_out_);
+      if (has_bias_ && strip.is_first)
+        bias = matrix_in(builder.parameter(node_.parameters[1]).place, 0, 1, n_out_, n_out_);
       add_product(builder, src_at(strip), transpose(weights_at(strip, weights_), weights_stride_), bias,
                   dst_at(strip, output_.place), !strip.is_first, forward_);
     }

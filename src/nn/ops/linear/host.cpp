@@ -97,8 +97,7 @@ class LinearLayer final : public NodeLayer {
     const Tensor a{matrix(n_, n_in_, type_), input_.place};
     const Tensor b{transposed(n_in_, n_out_, type_), weights_.place};
     Tensor bias;
-    if (has_bias_)
-      bias = {matrix(1, n_out_, memory::data_type::f32), builder.parameter(node_.parameters[1]).place};
+    if (has_bias_) bias = {matrix(1, n_out_, memory::data_type::f32), builder.parameter(node_.parameters[1]).place};
     const auto described = describe_matmul(builder.engine, a.desc, b.desc, bias.desc, output_.desc);
     forward_ = builder.primitive(
         described, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_BIAS, bias}, {DNNL_ARG_DST, output_}});
@@ -113,8 +112,8 @@ class LinearLayer final : public NodeLayer {
   bool has_bias_;
   memory::data_type type_{};
   memory::dim n_ = 0, n_in_ = 0, n_out_ = 0;  ///< n_: rows of all samples
-  Place master_{};              ///< the parameter
-  Tensor weights_{};            ///< what the products read: the parameter, or a rounded copy
+  Place master_{};                            ///< the parameter
+  Tensor weights_{};                          ///< what the products read: the parameter, or a rounded copy
   Tensor gradient_{};
   std::optional<Tensor> sum_{};  ///< of the weights' gradient, if other layers share them: this layer adds a term
   Tensor term_{};
