@@ -12,6 +12,7 @@
 #include "nn/cuda/kernels/images.hpp"
 #include "nn/cuda/program.hpp"
 #include "nn/ops/batch_norm/device_ranks.hpp"
+#include "nn/plan/empty_pass.hpp"
 #include "runtime/kernel/numbers.hpp"
 
 namespace lockstep::nn::cuda {
@@ -322,8 +323,10 @@ class CudaExecutor final : public Executor {
     n_ = batch.n;
     program_ = nullptr;
     if (n_ == 0) {
-      if (is_training && options_.is_group_of_ranks) empty_.forward(pass, network_, arenas_.statistics);
-      return;
+      const bool joins = is_training && options_.is_group_of_ranks;
+      return forward_without_samples(plan_, parameters_.slots(), *pass.hooks, pass.stream, [&](std::size_t node) {
+        if (joins) empty_.forward(pass, network_, node, arenas_.statistics);
+      });
     }
     Program<T>& program = program_of(n_, is_training);
     program.send(pass);
@@ -337,8 +340,9 @@ class CudaExecutor final : public Executor {
       auto* const bytes = reinterpret_cast<std::byte*>(arenas_.gradients);
       pass.stream.fill(DeviceSpan<std::byte>::at(bytes, arena_elements() * sizeof(float)), std::byte{0});
     }
-    if (options_.is_group_of_ranks) empty_.backward(pass);
-    for (std::size_t slot = 0; slot < slots().size(); ++slot) pass.hooks->ready(slot);
+    backward_without_samples(plan_, parameters_.slots(), *pass.hooks, pass.stream, [&](std::size_t node) {
+      if (options_.is_group_of_ranks) empty_.backward(pass, node);
+    });
   }
 
   Network network_;

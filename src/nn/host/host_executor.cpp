@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "nn/host/executor_state.hpp"
 #include "nn/ops/batch_norm/host_statistics.hpp"
+#include "nn/plan/empty_pass.hpp"
 
 namespace lockstep::nn::host {
 
@@ -74,8 +75,11 @@ void HostExecutor::enqueue(const data::Batch& batch, Pass pass, const core::Step
 
 void HostExecutor::forward(PassContext& pass, bool is_training) {
   if (pass.batch.n == 0) {
-    if (is_training && state_->options.is_group_of_ranks) join_forward(state_->network, pass, state_->statistics);
-    return;
+    const bool joins = is_training && state_->options.is_group_of_ranks;
+    return forward_without_samples(state_->pass_plan, state_->parameters.slots(), *pass.hooks, *pass.stream,
+                                   [&](std::size_t node) {
+                                     if (joins) join_forward(state_->network.nodes()[node], pass, state_->statistics);
+                                   });
   }
   Program& program = state_->ready(pass.batch.n, is_training);
   ForwardObserver observer{state_->options, state_->profile.get()};
@@ -88,10 +92,12 @@ void HostExecutor::forward(PassContext& pass, bool is_training) {
 void HostExecutor::backward(PassContext& pass, bool is_adding) {
   const std::span<float> gradients = state_->gradients();
   if (pass.batch.n == 0) {
-    if (state_->options.is_group_of_ranks) join_backward(state_->network, pass);
     if (!is_adding) std::ranges::fill(gradients, 0.0f);
-    for (std::size_t slot = 0; slot < slots().size(); ++slot) pass.hooks->ready(slot);
-    return;
+    return backward_without_samples(state_->pass_plan, state_->parameters.slots(), *pass.hooks, *pass.stream,
+                                    [&](std::size_t node) {
+                                      if (state_->options.is_group_of_ranks)
+                                        join_backward(state_->network.nodes()[node], pass);
+                                    });
   }
   core::require(state_->last.program != nullptr, "a backward pass follows a forward pass that succeeded");
   Accumulation* const accumulation = is_adding ? &state_->accumulation : nullptr;
