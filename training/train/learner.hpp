@@ -64,7 +64,8 @@ class Learner final : private nn::Hooks {
   /// Collective: only this rank's gradients, for --replay; report_last() has their loss.
   void compute_gradients(const data::Batch& batch, const StepPlace& at);
 
-  /// Local: evaluates with running statistics, without dropout; sums() has the results.
+  /// Collective, also for ranks without samples: evaluates a batch of data::Deal::ranges with running statistics,
+  /// without dropout; sums() has the results. All ranks make as many passes as the one with the most samples.
   void evaluate(const data::Batch& batch);
   /// Sums over everything evaluated since the last call.
   [[nodiscard]] nn::LossSums sums() { return executor_->sums(); }
@@ -73,7 +74,8 @@ class Learner final : private nn::Hooks {
   void use_mean_statistics();
   /// Local: sets them back to those that this rank has trained.
   void use_own_statistics();
-  /// Local: passes one sample through the network, forward and backward, so that everything made on first use exists.
+  /// Collective: passes one sample through the network, forward and backward, so that everything made on first use
+  /// exists. Ranks without samples pass none.
   void try_out(const data::Batch& one);
 
   /// Sets the drill that is told of writes of checkpoints; null without one.
