@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,9 +44,16 @@ struct Unplaced {
   bool is_shared = false;      ///< by several layers
 };
 
+struct Placed {
+  core::Slice slice{};  ///< of the arenas
+  /// What passes need together, see Hooks::need(). None: the parameter is always there. So are vectors, because a layer
+  /// that is computed as part of another reads them there.
+  std::optional<std::size_t> unit{};
+};
+
 /// Returns the place of each parameter, of its size, at a multiple of slot_multiple, without overlap. Parameters come
 /// in the order in which backward completes their gradients. A pure function: all executors of a network agree.
-using PlaceParameters = std::function<std::vector<core::Slice>(std::span<const Unplaced>)>;
+using PlaceParameters = std::function<std::vector<Placed>(std::span<const Unplaced>)>;
 
 struct ExecutorOptions {
   std::uint64_t max_batch = 1;  ///< samples of one pass, at most
@@ -67,7 +75,7 @@ struct ExecutorOptions {
   bool is_group_of_ranks = false;
   /// Called whenever a layer is planned or has computed its part of a pass.
   std::function<void()> on_progress{};
-  /// Empty: parameters follow one another without gaps.
+  /// Empty: parameters follow one another without gaps, and are in no unit.
   PlaceParameters place{};
 };
 
@@ -107,6 +115,13 @@ class Hooks {
   /// Collective over the ranks of a group: replaces `values` by their sums. All ranks pass equally many values, even
   /// for an empty batch.
   virtual void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) = 0;
+  /// In each direction, before the first layer that reads a parameter of the unit: the layers that `stream` is given
+  /// from now on read them. A unit with a parameter that layers at both ends share is thus needed from end to end.
+  /// Every pass of a kind makes the same calls of need() and done() in the same order, also for an empty batch.
+  virtual void need(std::size_t /*unit*/, runtime::Stream& /*stream*/) {}
+  /// After the last such layer: no work of this direction that is enqueued later reads the unit's parameters, and none
+  /// on other streams does. Its gradients may be incomplete: see ready().
+  virtual void done(std::size_t /*unit*/, runtime::Stream& /*stream*/) {}
 };
 
 /// Running statistics in a device's memory, and as much memory for a copy of earlier ones.

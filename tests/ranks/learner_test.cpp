@@ -1,4 +1,5 @@
-// However a batch is divided among ranks and parts, its gradient is that of the whole.
+// However a batch is divided among ranks and parts, its gradient is that of the whole, and ranks without samples walk
+// the same order of units as all others.
 #include "training/train/learner.hpp"
 
 #include <fmt/format.h>
@@ -9,7 +10,9 @@
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/transport.hpp"
@@ -18,6 +21,8 @@
 #include "nn/graph/initialize.hpp"
 #include "nn/graph/models.hpp"
 #include "support/ranks.hpp"
+#include "training/train/batches.hpp"
+#include "training/train/evaluate.hpp"
 #include "training/train/model.hpp"
 
 namespace lockstep::training {
@@ -213,6 +218,134 @@ RANKS_TEST(Learner, OwnersNameAParameterThatIsNotFinite) {
   EXPECT_TRUE(support::world().any(is_mine));
   EXPECT_TRUE(learner.report_last().not_finite);
   support::world().barrier();  // no rank frees what others still read
+}
+
+/// Passes everything on, and notes what passes report of units: "+unit " if it is needed, "-unit " if it is done.
+class NotingHooks final : public nn::Hooks {
+ public:
+  NotingHooks(nn::Hooks& told, std::string& notes) : told_{told}, notes_{notes} {}
+
+ private:
+  void touched(std::size_t slot, std::span<const std::uint64_t> rows) override { told_.touched(slot, rows); }
+  void ready(std::size_t slot) override { told_.ready(slot); }
+  void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) override { told_.sum(values, stream); }
+  void need(std::size_t unit, runtime::Stream& stream) override {
+    notes_ += "+" + std::to_string(unit) + " ";
+    told_.need(unit, stream);
+  }
+  void done(std::size_t unit, runtime::Stream& stream) override {
+    notes_ += "-" + std::to_string(unit) + " ";
+    told_.done(unit, stream);
+  }
+
+  nn::Hooks& told_;
+  std::string& notes_;
+};
+
+/// The host's executor, with such hooks.
+class NotingExecutor final : public nn::Executor {
+ public:
+  NotingExecutor(std::unique_ptr<nn::Executor> inner, std::string& notes) : inner_{std::move(inner)}, notes_{notes} {}
+
+  std::span<const nn::ArenaSlot> slots() const noexcept override { return inner_->slots(); }
+  std::size_t arena_elements() const noexcept override { return inner_->arena_elements(); }
+  void pack(int parameter, core::Slice rows, std::span<const float> logical, std::span<float> elements) const override {
+    inner_->pack(parameter, rows, logical, elements);
+  }
+  void unpack(int parameter, core::Slice rows, std::span<const float> elements,
+              std::span<float> logical) const override {
+    inner_->unpack(parameter, rows, elements, logical);
+  }
+  void bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients,
+            runtime::DeviceSpan<const std::byte> weights) override {
+    inner_->bind(parameters, gradients, weights);
+  }
+  std::span<float> statistic(int statistic) override { return inner_->statistic(statistic); }
+  void enqueue(const data::Batch& batch, nn::Pass pass, const core::StepNumbers& numbers, nn::Hooks& hooks,
+               runtime::Stream& stream) override {
+    NotingHooks noting{hooks, notes_};
+    inner_->enqueue(batch, pass, numbers, noting, stream);
+  }
+  nn::LossSums sums() override { return inner_->sums(); }
+  nn::LayerTimes& layer_times() noexcept override { return inner_->layer_times(); }
+  std::vector<std::string> slow_layers() const override { return inner_->slow_layers(); }
+  bool computes_in_floats() const override { return inner_->computes_in_floats(); }
+  std::size_t n_bytes() const noexcept override { return inner_->n_bytes(); }
+
+ private:
+  std::unique_ptr<nn::Executor> inner_;
+  std::string& notes_;
+};
+
+class NotingDevice final : public nn::Device {
+ public:
+  std::string notes{};
+
+  std::unique_ptr<nn::Executor> make_executor(const nn::Network& network, const nn::ExecutorOptions& options) override {
+    return std::make_unique<NotingExecutor>(device->make_executor(network, options), notes);
+  }
+};
+
+/// Calls use(learner, batches) with a made set of `n` samples to evaluate. Returns the notes of this rank.
+template <class Use>
+std::string notes_of(std::uint64_t n, std::uint64_t batch, std::uint64_t accumulate, const Use& use) {
+  Recipe recipe = recipe_of("toy");
+  recipe.loss = nn::Loss::mse;
+  recipe.synthetic = true;
+  recipe.synthetic_samples = n;
+  recipe.val_split = "train";
+  recipe.batch = batch;
+  recipe.accumulate = accumulate;
+  recipe.loader_threads = 0;
+  const runtime::Communicator& world = support::world();
+  NotingDevice noting;
+  const OpenBatches open = open_batches(world, noting, recipe, false, {}, {});
+  const auto transport = comm::make_transport(world, {.oversubscribed = true});
+  metrics::PhaseTimers timers;
+  Learner learner{world,
+                  *transport,
+                  nullptr,
+                  noting,
+                  recipe,
+                  make_network(recipe, open.evaluation->info()),
+                  open.evaluation->most(),
+                  timers};
+  learner.initialize("");
+  use(learner, *open.evaluation);
+  world.barrier();  // no rank frees what others still read
+  return noting.notes;
+}
+
+// Ranks with fewer samples, or none, make as many passes as the one with the most.
+TEST(Learner, EvaluatesInAsManyPassesOnEachRank) {
+  struct Row {
+    std::uint64_t n, batch, accumulate, n_passes;
+  };
+  for (const Row& row : {Row{7, 6, 1, 2}, {7, 6, 2, 3}, {2, 6, 1, 1}, {12, 6, 1, 2}, {12, 6, 2, 4}, {13, 12, 3, 3}}) {
+    std::string expected;
+    for (std::uint64_t i = 0; i < row.n_passes; ++i) expected += "+0 -0 ";
+    support::on_ranks({0, 0, 0}, [&] {
+      const auto evaluate = [&](Learner& learner, Batches& batches) {
+        const auto sums = evaluate_split(
+            support::world(), batches, learner, [] { return false; }, [](double) {});
+        EXPECT_EQ(sums.value().n, row.n);
+      };
+      EXPECT_EQ(notes_of(row.n, row.batch, row.accumulate, evaluate), expected)
+          << row.n << " samples in batches of " << row.batch << ", in " << row.accumulate << " parts";
+    });
+  }
+}
+
+TEST(Learner, TriesOutOnRanksWithoutSamplesToo) {
+  support::on_ranks({0, 0, 0}, [] {
+    const auto try_out = [](Learner& learner, Batches& batches) {
+      batches.begin_epoch(0);
+      const data::Batch& batch = *batches.next();
+      EXPECT_EQ(batch.n, support::world().rank() == 0 ? 0u : 1u);
+      learner.try_out(batch.part(0, batch.n));
+    };
+    EXPECT_EQ(notes_of(2, 6, 1, try_out), "+0 -0 +0 -0 +0 -0 ") << "evaluation, forward and backward";
+  });
 }
 
 }  // namespace

@@ -37,13 +37,12 @@ std::uint64_t memory_of_process(const std::string& key) {
   return 0;
 }
 
-/// Loads a batch and passes one sample of it through the network. Then everything that is made on first use exists, and
-/// almost none of the activations is touched.
+/// Collective: loads a batch and passes one sample of it through the network. Then everything that is made on first use
+/// exists, and almost none of the activations is touched.
 void use_first_time(Batches& batches, Learner& learner) {
   batches.begin_epoch(0);
   const data::Batch* const all = batches.next();
-  if (all == nullptr || all->n == 0) return;
-  learner.try_out(all->part(0, 1));
+  if (all != nullptr) learner.try_out(all->part(0, std::min<std::uint64_t>(all->n, 1)));
 }
 
 core::Temporary make_folder() {

@@ -5,7 +5,8 @@
 namespace lockstep::training {
 namespace {
 
-/// All ranks have the same number of batches, so they communicate after the same ones.
+/// All ranks have the same number of batches, though the last may be empty on some. So they communicate after the same
+/// ones.
 constexpr std::uint64_t batches_between_polls = 16;
 
 std::optional<nn::LossSums> sums_of(const runtime::Communicator& world, Batches& batches, Learner& learner,

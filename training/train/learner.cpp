@@ -183,15 +183,19 @@ void Learner::note_not_finite(const Made& of, bool is_loss_finite) {
     not_finite_ = {.step = of.step, .where = "the norm of the gradient"};
 }
 
+// Ranks differ by at most one sample, so all of them know how many the largest has.
 void Learner::evaluate(const data::Batch& batch) {
-  for (std::uint64_t first = 0; first < batch.n; first += at_a_time_)
-    executor_->enqueue(batch.part(first, std::min(at_a_time_, batch.n - first)), nn::Pass::evaluation, {}, *this,
-                       stream_);
+  const std::uint64_t most = div_up(batch.n_global, static_cast<std::uint64_t>(world_.n_ranks()));
+  core::require(batch.n <= most, "ranks divide a batch for evaluation evenly");
+  for (std::uint64_t first = 0; first < most; first += at_a_time_) {
+    const std::uint64_t begin = std::min(first, batch.n), n = std::min(at_a_time_, batch.n - begin);
+    executor_->enqueue(batch.part(begin, n), nn::Pass::evaluation, {}, *this, stream_);
+  }
 }
 
 void Learner::try_out(const data::Batch& one) {
   completes_gradients_ = false;
-  evaluate(one);
+  executor_->enqueue(one, nn::Pass::evaluation, {}, *this, stream_);
   if (recipe_.bn_group == 0)  // one sample is not a group
     for (const nn::Pass pass : {nn::Pass::forward, nn::Pass::backward})
       executor_->enqueue(one, pass, {}, *this, stream_);

@@ -65,13 +65,15 @@ class Learner final : private nn::Hooks {
   /// Collective: only this rank's gradients, for --replay; report_last() has their loss.
   void compute_gradients(const data::Batch& batch, const StepPlace& at);
 
-  /// Local: evaluates with running statistics, without dropout; sums() has the results.
+  /// Collective, also for ranks without samples: evaluates a batch of data::Deal::ranges with running statistics,
+  /// without dropout; sums() has the results. All ranks make as many passes as the one with the most samples.
   void evaluate(const data::Batch& batch);
   /// Sums over everything evaluated since the last call.
   [[nodiscard]] nn::LossSums sums() { return executor_->sums(); }
   /// For evaluate(), save() and digest() their mean is used, for training each rank's own.
   [[nodiscard]] RunningStatistics& statistics() noexcept { return *statistics_; }
-  /// Local: passes one sample through the network, forward and backward, so that everything made on first use exists.
+  /// Collective: passes one sample through the network, forward and backward, so that everything made on first use
+  /// exists. Ranks without samples pass none.
   void try_out(const data::Batch& one);
 
   /// Sets the drill that is told of writes of checkpoints; null without one.

@@ -38,8 +38,7 @@ void Learner::for_each_part(const data::Batch& batch, const StepPlace& at, const
 }
 
 // Gradients are summed while others are still computed, unless a rank may have no samples in a group of ranks. Such a
-// rank has all its gradients at once, before or after the sums of the group, so their order would differ from that of
-// other ranks.
+// rank runs nothing beside its pass, so it reports gradients earlier among the sums of the group than others do.
 void Learner::run_parts(const data::Batch& batch, const StepPlace& at) {
   const bool has_idle_ranks = group_sum_ && batch.n_global < recipe_.batch;
   for_each_part(batch, at, [&](const Part& part) {

@@ -182,11 +182,16 @@ void check_groups(const Recipe& recipe, const nn::Network& network, std::uint64_
                     .fix = last > 0 ? "--drop-last, or another --batch" : "another --batch"});
 }
 
-std::vector<core::Slice> place_in_units(std::span<const nn::Unplaced> parameters) {
+std::vector<nn::Placed> place_in_units(std::span<const nn::Unplaced> parameters) {
   std::vector<parallel::UnitTensor> tensors;
   for (const nn::Unplaced& one : parameters)
     tensors.push_back({one.name, one.unit, one.n_elements, one.is_vector, one.is_shared});
-  return parallel::plan_units(tensors, {}).places;
+  const parallel::UnitPlan plan = parallel::plan_units(tensors, {});
+  std::vector<nn::Placed> places;
+  for (const core::Slice& slice : plan.places) places.push_back({.slice = slice});
+  for (std::size_t unit = 0; unit < plan.units.size(); ++unit)
+    for (const std::size_t tensor : plan.units[unit].tensors) places[tensor].unit = unit;
+  return places;
 }
 
 nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_batch) {

@@ -35,9 +35,9 @@ struct EmbeddingTable {
 /// normalization, in a set of `n_samples`. Call it after check_ranks().
 void check_groups(const Recipe& recipe, const nn::Network& network, std::uint64_t n_samples, int n_ranks);
 
-/// Places parameters in the units of parallel::plan_units(), for executors. Ranks divide no unit, so their number
-/// changes no place.
-[[nodiscard]] std::vector<core::Slice> place_in_units(std::span<const nn::Unplaced> parameters);
+/// Places parameters in the units of parallel::plan_units(), for executors; vectors are in no unit. A unit's number is
+/// that in UnitPlan::units. Ranks divide no unit, so their number changes no place.
+[[nodiscard]] std::vector<nn::Placed> place_in_units(std::span<const nn::Unplaced> parameters);
 
 /// All executors of a run place parameters alike.
 [[nodiscard]] nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_batch);

@@ -12,7 +12,8 @@ namespace lockstep::data {
 enum class Deal {
   slices,   ///< each rank gets a contiguous slice of the batch; sizes differ by at most one unit
   strided,  ///< position p goes to rank p modulo the ranks; the order is padded with its head to a multiple of them
-  ranges    ///< each rank gets a contiguous range of the whole set, cut into batches of its own (evaluation)
+  ranges    ///< each rank gets a contiguous range of the whole set, cut into batches of its own (evaluation); in a
+            ///< batch, ranks differ by at most one sample
 };
 
 /// A rank's share of a batch: n positions first, first + stride, ..., each modulo the samples of the set.

@@ -12,6 +12,7 @@
 #include "nn/cuda/kernels/samples.hpp"
 #include "nn/cuda/program.hpp"
 #include "nn/ops/batch_norm/device_ranks.hpp"
+#include "nn/plan/empty_pass.hpp"
 #include "nn/plan/planned_executor.hpp"
 #include "runtime/kernel/numbers.hpp"
 
@@ -287,8 +288,10 @@ class CudaExecutor final : public PlannedExecutor {
     n_ = batch.n;
     program_ = nullptr;
     if (n_ == 0) {
-      if (is_training && options_.is_group_of_ranks) empty_.forward(pass, network_, arrays_.statistics);
-      return;
+      const bool joins = is_training && options_.is_group_of_ranks;
+      return forward_without_samples(plan_, parameters_.slots(), *pass.hooks, pass.stream, [&](std::size_t node) {
+        if (joins) empty_.forward(pass, network_, node, arrays_.statistics);
+      });
     }
     Program<T>& program = program_of(n_, is_training);
     program.send(pass);
@@ -302,8 +305,9 @@ class CudaExecutor final : public PlannedExecutor {
       auto* const bytes = reinterpret_cast<std::byte*>(arrays_.gradients);
       pass.stream.fill(DeviceSpan<std::byte>::at(bytes, arena_elements() * sizeof(float)), std::byte{0});
     }
-    if (options_.is_group_of_ranks) empty_.backward(pass);
-    for (std::size_t slot = 0; slot < slots().size(); ++slot) pass.hooks->ready(slot);
+    backward_without_samples(plan_, parameters_.slots(), *pass.hooks, pass.stream, [&](std::size_t node) {
+      if (options_.is_group_of_ranks) empty_.backward(pass, node);
+    });
   }
 
   Convolutions& convolutions_;

@@ -146,7 +146,8 @@ class CudaLayer : public PlannedLayer<Builder<T>, Place<T>, PassContext> {
   [[nodiscard]] virtual bool has_work() const noexcept { return true; }
   /// Sends the host's part of the batch, before each forward pass. The rest of the pass may be recorded.
   virtual void send(PassContext& /*pass*/) {}
-  /// Whether backward() enqueues work in PassContext::beside; Builder::hold() keeps the memory of that work.
+  /// Whether backward() enqueues work in PassContext::beside; Builder::hold() keeps the memory of that work. Such work
+  /// reads no parameters, because Hooks::done() does not wait for it.
   [[nodiscard]] virtual bool runs_beside() const noexcept { return false; }
 };
 

@@ -106,8 +106,9 @@ void Program<T>::send(PassContext& pass) {
 template <class T>
 void Program<T>::forward(PassContext& pass, LossTotals* totals, LayerTimes& times, bool is_backward_next) {
   times.begin(pass.stream);
+  const UnitWalk& units = common_.parameters.slots().units();
   for (std::size_t i = 0; i < steps_.size(); ++i) {
-    steps_[i].layer->forward(pass);
+    units.forward(i, pass.hooks, &pass.stream, [&] { steps_[i].layer->forward(pass); });
     if (steps_[i].layer->has_work()) times.forward_done(pass.stream, i);
   }
   enqueue_loss(pass, is_backward_next);
@@ -120,18 +121,22 @@ template <class T>
 void Program<T>::backward(PassContext& pass, LayerTimes& times) {
   times.begin(pass.stream);
   BesidePass beside{pass};
+  const UnitWalk& units = common_.parameters.slots().units();
   if (!std::exchange(has_loss_gradient_, false)) enqueue_loss(pass, true);
   for (const BackwardStep& step : common_.plan.backward) {
-    const auto& [layer, sums, gradients] = steps_[step.node];
+    CudaLayer<T>* const layer = steps_[step.node].layer.get();
+    const auto& sums = steps_[step.node].sums;
     if (!step.completed.empty()) beside.begin_turn();
     if (step.written.size() < common_.network.nodes()[step.node].parameters.size())
       beside.join_all();  // the gradient to which the layer adds may have been written beside the pass
     for (const GradientSum<Place<T>>& sum : sums)
       enqueue(pass.stream, Sum<T>{n_ * values_[step.node].n_elements(), sum.a, sum.b, false, sum.out});
     const bool is_beside = pass.beside != nullptr && layer->runs_beside();
-    if (is_beside) beside.fork();
-    layer->backward(pass);
-    if (is_beside) beside.end_fork();
+    units.backward(step.node, pass.hooks, &pass.stream, [&] {
+      if (is_beside) beside.fork();
+      layer->backward(pass);
+      if (is_beside) beside.end_fork();
+    });
     if (layer->has_work() || !sums.empty()) times.backward_done(pass.stream, step.node);
     const core::Slice ready = common_.parameters.slots().reported_after(step.completed);
     for (std::size_t slot = ready.offset; slot < ready.end(); ++slot) beside.tell(slot);

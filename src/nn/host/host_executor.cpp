@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "nn/ops/batch_norm/host_statistics.hpp"
+#include "nn/plan/empty_pass.hpp"
 
 namespace lockstep::nn::host {
 
@@ -85,8 +86,10 @@ void HostExecutor::enqueue(const data::Batch& batch, Pass pass, const core::Step
 
 void HostExecutor::forward(PassContext& pass, bool is_training, PassReporter& reporter) {
   if (pass.batch.n == 0) {
-    if (is_training && options_.is_group_of_ranks) join_forward(network_, pass, statistics_);
-    return;
+    const bool joins = is_training && options_.is_group_of_ranks;
+    return forward_without_samples(plan_, parameters_.slots(), *pass.hooks, *pass.stream, [&](std::size_t node) {
+      if (joins) join_forward(network_.nodes()[node], pass, statistics_);
+    });
   }
   Program& program = ready(pass.batch.n, is_training);
   times_.begin(*pass.stream);
@@ -98,10 +101,10 @@ void HostExecutor::forward(PassContext& pass, bool is_training, PassReporter& re
 
 void HostExecutor::backward(PassContext& pass, bool is_adding, PassReporter& reporter) {
   if (pass.batch.n == 0) {
-    if (options_.is_group_of_ranks) join_backward(network_, pass);
     if (!is_adding) std::ranges::fill(gradients_, 0.0f);
-    for (std::size_t slot = 0; slot < slots().size(); ++slot) pass.hooks->ready(slot);
-    return;
+    return backward_without_samples(plan_, parameters_.slots(), *pass.hooks, *pass.stream, [&](std::size_t node) {
+      if (options_.is_group_of_ranks) join_backward(network_.nodes()[node], pass);
+    });
   }
   core::require(last_.program != nullptr, "a backward pass follows a forward pass that succeeded");
   times_.begin(*pass.stream);

@@ -25,8 +25,9 @@ Program::Program(const Common& common, std::uint64_t n, bool is_training)
 
 LossSums Program::forward(PassContext& pass, PassObserver& observer) {
   storage_.set_input(pass.batch.x.data());
+  const UnitWalk& units = common_.parameters.slots().units();
   for (std::size_t i = 0; i < steps_.size(); ++i) {
-    steps_[i].layer->forward(pass);
+    units.forward(i, pass.hooks, pass.stream, [&] { steps_[i].layer->forward(pass); });
     observer.after_forward(i, steps_[i].layer->output(), pass);
   }
   LossSums sums = loss_->forward(pass);
@@ -47,11 +48,12 @@ void Program::run_sum(const GradientSum<Tensor>& sum) const {
 
 void Program::backward(PassContext& pass, PassObserver& observer) {
   loss_->backward(pass.numbers.scale * pass.numbers.sample_weight);
+  const UnitWalk& units = common_.parameters.slots().units();
   for (const BackwardStep& step : common_.plan.backward) {
     const LayerStep<HostLayer, Tensor>& here = steps_[step.node];
     for (const GradientSum<Tensor>& sum : here.sums) run_sum(sum);
     observer.before_backward(step, here.gradients);
-    here.layer->backward(pass);
+    units.backward(step.node, pass.hooks, pass.stream, [&] { here.layer->backward(pass); });
     observer.after_backward(step);
   }
 }

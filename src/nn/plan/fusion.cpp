@@ -51,16 +51,12 @@ bool is_left_to_reader(const Network& network, Value normalized) {
   return left != nullptr && left->node == normalized.node;
 }
 
-std::vector<std::size_t> normalizations(const Network& network) {
-  std::vector<std::size_t> found;
-  for (int i = 0; const Node& node : network.nodes()) {
-    const Value value{i++};
-    if (std::holds_alternative<BatchNorm>(node.layer) && !is_left_to_reader(network, value))
-      found.push_back(static_cast<std::size_t>(value.node));
-    const Value* const left = std::holds_alternative<Add>(node.layer) ? normalized_input(network, node) : nullptr;
-    if (left != nullptr) found.push_back(static_cast<std::size_t>(left->node));
-  }
-  return found;
+std::optional<std::size_t> normalization_at(const Network& network, Value value) {
+  const Node& node = node_of(network, value);
+  if (std::holds_alternative<BatchNorm>(node.layer) && !is_left_to_reader(network, value))
+    return static_cast<std::size_t>(value.node);
+  const Value* const left = std::holds_alternative<Add>(node.layer) ? normalized_input(network, node) : nullptr;
+  return left != nullptr ? std::optional{static_cast<std::size_t>(left->node)} : std::nullopt;
 }
 
 bool is_rectified(const Network& network, Value product) {

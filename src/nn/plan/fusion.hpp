@@ -5,7 +5,7 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
+#include <optional>
 
 #include "nn/graph/network.hpp"
 
@@ -26,8 +26,9 @@ namespace lockstep::nn {
 /// Whether the Add node that reads `normalized`, a batch normalization, also computes it.
 [[nodiscard]] bool is_left_to_reader(const Network& network, Value normalized);
 
-/// Batch normalizations in the order in which they are computed: indices of nodes.
-[[nodiscard]] std::vector<std::size_t> normalizations(const Network& network);
+/// The node of the batch normalization that the value's node computes: itself, unless it is left to its reader, or the
+/// one that is left to this Add node.
+[[nodiscard]] std::optional<std::size_t> normalization_at(const Network& network, Value value);
 
 /// Whether a product also applies the ReLU that alone reads it. It does so if it adds a bias anyway.
 [[nodiscard]] bool is_rectified(const Network& network, Value product);

@@ -8,12 +8,13 @@
 namespace lockstep::nn {
 namespace {
 
-/// Sets the offsets of `slots`, which are those of plan.parameters.
-void set_offsets(const Network& network, const PassPlan& plan, std::span<ArenaSlot> slots,
-                 const PlaceParameters& place) {
+/// Sets the offsets of `slots`, which are those of plan.parameters. Returns the units of the network's parameters.
+std::vector<std::optional<std::size_t>> set_places(const Network& network, const PassPlan& plan,
+                                                   std::span<ArenaSlot> slots, const PlaceParameters& place) {
+  std::vector<std::optional<std::size_t>> units(network.parameters().size());
   if (!place) {
     for (std::size_t at = 0; ArenaSlot & slot : slots) at = (slot.slice.offset = at) + slot.slice.count;
-    return;
+    return units;
   }
   std::vector<Unplaced> unplaced;
   for (std::size_t i = 0; i < slots.size(); ++i) {
@@ -25,12 +26,16 @@ void set_offsets(const Network& network, const PassPlan& plan, std::span<ArenaSl
                         .is_vector = described.shape.size() == 1,
                         .is_shared = network.n_readers(parameter) > 1});
   }
-  const std::vector<core::Slice> places = place(unplaced);
+  const std::vector<Placed> places = place(unplaced);
   core::require(places.size() == slots.size(), "each parameter has one place");
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    core::require(places[i].count == slots[i].slice.count, "a place has the size of its parameter");
-    slots[i].slice = places[i];
+    const auto& [slice, unit] = places[i];
+    core::require(slice.count == slots[i].slice.count, "a place has the size of its parameter");
+    core::require(!unit || !unplaced[i].is_vector, "vectors are in no unit");
+    slots[i].slice = slice;
+    units[static_cast<std::size_t>(slots[i].parameter)] = unit;
   }
+  return units;
 }
 
 }  // namespace
@@ -39,7 +44,7 @@ ParameterSlots::ParameterSlots(const Network& network, const PassPlan& plan, std
                                const PlaceParameters& place)
     : of_parameter_(network.parameters().size()), of_planned_(slots.size()) {
   core::require(slots.size() == plan.parameters.size(), "each planned parameter has one slot");
-  set_offsets(network, plan, slots, place);
+  units_ = {network, set_places(network, plan, slots, place)};
   std::vector<std::size_t> order(slots.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t planned) { return slots[planned].slice.offset; });

@@ -1,4 +1,4 @@
-// The slots of parameters in the arenas, and when each is complete.
+// The slots of parameters in the arenas, when each is complete, and when the units of the parameters are needed.
 // Invariant: slots are ascending, whatever order backward completes them in. All devices place parameters here.
 // Used by the parameter layouts of nn/host and nn/cuda, by their executors, and by their backward passes.
 #pragma once
@@ -9,6 +9,7 @@
 
 #include "nn/executor.hpp"
 #include "nn/plan/pass_plan.hpp"
+#include "nn/plan/unit_walk.hpp"
 
 namespace lockstep::nn {
 
@@ -21,6 +22,7 @@ class ParameterSlots {
                  const PlaceParameters& place);
 
   [[nodiscard]] std::span<const ArenaSlot> all() const noexcept { return slots_; }
+  [[nodiscard]] const UnitWalk& units() const noexcept { return units_; }
   [[nodiscard]] std::size_t n_elements() const noexcept { return slots_.empty() ? 0 : slots_.back().slice.end(); }
   [[nodiscard]] std::size_t number(int parameter) const {
     return of_parameter_.at(static_cast<std::size_t>(parameter));
@@ -36,6 +38,7 @@ class ParameterSlots {
 
  private:
   std::vector<ArenaSlot> slots_{};
+  UnitWalk units_{};
   std::vector<std::size_t> of_parameter_{};  ///< by parameter: its number in slots_
   std::vector<std::size_t> of_planned_{};    ///< the same in the order of the plan
   std::vector<std::size_t> n_leading_{0};    ///< slots without an incomplete one before them, by completed parameters

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "unit/nn/cases.hpp"
@@ -15,8 +16,19 @@ namespace lockstep::nn {
 
 [[nodiscard]] ExecutorOptions options_of(const Case& given, Precision precision = Precision::f32);
 
-/// Places matrices at multiples of 1024 elements, then vectors: as in training, and with gaps.
-[[nodiscard]] std::vector<core::Slice> place_with_gaps(std::span<const Unplaced> parameters);
+/// Places matrices at multiples of 1024 elements, then vectors: as in training, and with gaps. The matrices of a block
+/// are a unit, and so is each that is outside of blocks or shared; numbers are in the order of backward.
+[[nodiscard]] std::vector<Placed> place_with_gaps(std::span<const Unplaced> parameters);
+
+/// What passes of a case report of units that place_with_gaps() makes: "+unit " if it is needed, "-unit " if it is
+/// done.
+struct WalkCase {
+  Case given{};
+  std::string forward{}, backward{};
+  std::uint64_t fewest = 1;  ///< samples of a pass in training
+};
+/// Layers without blocks, blocks, and a weight that layers at both ends share.
+[[nodiscard]] std::vector<WalkCase> walk_cases();
 
 [[nodiscard]] std::vector<float> to_precision(const std::vector<double>& exact, Precision precision);
 

@@ -155,6 +155,7 @@ class OnTestDevice final : public Hooks {
 
   static constexpr float f16_scale = std::bit_cast<float>(0x42424242U);  ///< of the loss: 48.6
   std::function<void(runtime::DeviceSpan<double>, runtime::Stream&)> on_sum{};
+  std::string walked{};  ///< what passes have reported of units, as in WalkCase
 
  private:
   void expect_below(double tolerance, double error, const std::string& of) const {
@@ -188,6 +189,8 @@ class OnTestDevice final : public Hooks {
   void touched(std::size_t, std::span<const std::uint64_t>) override {}
   void ready(std::size_t slot) override { EXPECT_EQ(slot, n_ready_++); }
   void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) override { on_sum(values, stream); }
+  void need(std::size_t unit, runtime::Stream&) override { walked += fmt::format("+{} ", unit); }
+  void done(std::size_t unit, runtime::Stream&) override { walked += fmt::format("-{} ", unit); }
   static const ExecutorOptions& joined(ExecutorOptions& options, bool is_group_of_ranks, const PlaceParameters& place) {
     options.is_group_of_ranks = is_group_of_ranks;
     options.place = place;

@@ -76,11 +76,14 @@ class Harness final : public Hooks {
   runtime::Stream stream{};
   std::function<void(std::span<double> values)> on_sum{};
   std::function<void(std::size_t slot, std::span<const std::uint64_t> rows)> on_touched{};
+  std::string walked{};  ///< what passes have reported of units, as in WalkCase
 
  private:
   void touched(std::size_t slot, std::span<const std::uint64_t> rows) override;
   void ready(std::size_t slot) override;
   void sum(runtime::DeviceSpan<double> values, runtime::Stream&) override;
+  void need(std::size_t unit, runtime::Stream&) override { walked += "+" + std::to_string(unit) + " "; }
+  void done(std::size_t unit, runtime::Stream&) override { walked += "-" + std::to_string(unit) + " "; }
 
   std::size_t n_ready_ = 0;
 };

@@ -33,35 +33,37 @@ void share_gradients(PassContext& pass, std::size_t n_channels, GradientSums* su
   pass.hooks->sum(DeviceSpan<double>::at(reinterpret_cast<double*>(sums), 2 * n_channels), pass.stream);
 }
 
-EmptyRank::EmptyRank(const Network& network) : values_{layouts_of(network)}, normalized_{normalizations(network)} {
+EmptyRank::EmptyRank(const Network& network) : values_{layouts_of(network)} {
   std::size_t n = 0;
-  for (const std::size_t i : normalized_) n = std::max(n, values_[i].padded_channels);
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    const auto& normalized = normalized_.emplace_back(normalization_at(network, {static_cast<int>(i)}));
+    if (normalized) n = std::max(n, values_[*normalized].padded_channels);
+  }
   moments_ = make<Moments>(n);
   shared_ = make<double>(shared_elements(n));
   mean_ = make<float>(n);
   inverse_ = make<float>(n);
 }
 
-void EmptyRank::forward(PassContext& pass, const Network& network, const std::vector<float*>& statistics) const {
-  for (const std::size_t i : normalized_) {
-    const Node& node = network.nodes()[i];
-    const auto& layer = std::get<BatchNorm>(node.layer);
-    const std::size_t n = values_[i].padded_channels;
-    auto* const moments = in<Moments>(moments_);
-    clear(pass.stream, moments_);
-    share_moments(pass, {n, shared(), moments, in<float>(mean_), in<float>(inverse_)}, layer.eps);
-    const auto statistic = [&](std::size_t which) {
-      return statistics[static_cast<std::size_t>(node.statistics[which])];
-    };
-    enqueue(pass.stream, MoveStatistics{1, n, moments, layer.momentum, pass.numbers, statistic(0), statistic(1)});
-  }
+void EmptyRank::forward(PassContext& pass, const Network& network, std::size_t node,
+                        const std::vector<float*>& statistics) const {
+  if (!normalized_[node]) return;
+  const Node& normalized = network.nodes()[*normalized_[node]];
+  const auto& layer = std::get<BatchNorm>(normalized.layer);
+  const std::size_t n = values_[*normalized_[node]].padded_channels;
+  auto* const moments = in<Moments>(moments_);
+  clear(pass.stream, moments_);
+  share_moments(pass, {n, shared(), moments, in<float>(mean_), in<float>(inverse_)}, layer.eps);
+  const auto statistic = [&](std::size_t which) {
+    return statistics[static_cast<std::size_t>(normalized.statistics[which])];
+  };
+  enqueue(pass.stream, MoveStatistics{1, n, moments, layer.momentum, pass.numbers, statistic(0), statistic(1)});
 }
 
-void EmptyRank::backward(PassContext& pass) const {
-  for (std::size_t k = normalized_.size(); k-- > 0;) {
-    clear(pass.stream, shared_);
-    share_gradients(pass, values_[normalized_[k]].padded_channels, as_gradient_sums(shared()));
-  }
+void EmptyRank::backward(PassContext& pass, std::size_t node) const {
+  if (!normalized_[node]) return;
+  clear(pass.stream, shared_);
+  share_gradients(pass, values_[*normalized_[node]].padded_channels, as_gradient_sums(shared()));
 }
 
 std::size_t EmptyRank::n_bytes() const noexcept {

@@ -4,6 +4,8 @@
 // Used by device.cpp and nn/cuda: the layer shares its moments, the executor takes part for a rank without samples.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "nn/cuda/layers.hpp"
@@ -33,15 +35,17 @@ class EmptyRank {
   EmptyRank() = default;
   explicit EmptyRank(const Network& network);
 
-  void forward(PassContext& pass, const Network& network, const std::vector<float*>& statistics) const;
-  void backward(PassContext& pass) const;
+  /// In the part of the pass in which other ranks compute the node.
+  void forward(PassContext& pass, const Network& network, std::size_t node,
+               const std::vector<float*>& statistics) const;
+  void backward(PassContext& pass, std::size_t node) const;
   /// Serves any layer of the network.
   [[nodiscard]] double* shared() const { return shared_.on_device<double>().data(); }
   [[nodiscard]] std::size_t n_bytes() const noexcept;
 
  private:
-  std::vector<ValueLayout> values_{};      ///< of nodes
-  std::vector<std::size_t> normalized_{};  ///< in the order in which programs normalize
+  std::vector<ValueLayout> values_{};                     ///< of nodes
+  std::vector<std::optional<std::size_t>> normalized_{};  ///< by node: normalization_at()
   runtime::Buffer moments_{}, shared_{}, mean_{}, inverse_{};
 };
 

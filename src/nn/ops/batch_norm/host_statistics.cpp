@@ -24,31 +24,23 @@ void move_towards(const RunningMove& move, std::span<const double> means, std::s
   }
 }
 
-void join_forward(const Network& network, const PassContext& pass, Statistics& statistics) {
-  std::vector<double> means_and_n, variances;
-  for (const Node& node : network.nodes()) {
-    const auto* const layer = std::get_if<BatchNorm>(&node.layer);
-    if (layer == nullptr) continue;
-    means_and_n.assign(node.output[0] + 1, 0);
-    variances.assign(node.output[0], 0);
-    share_means(node, pass, means_and_n);
-    const double n = means_and_n.back();
-    share_variances(pass, n, variances);
-    if (n == 0 || pass.numbers.share_of_step == 0) continue;
-    move_towards(RunningMove{*layer, pass}, std::span{means_and_n}.first(variances.size()), variances, n,
-                 statistics[static_cast<std::size_t>(node.statistics[0])],
-                 statistics[static_cast<std::size_t>(node.statistics[1])]);
-  }
+void join_forward(const Node& node, const PassContext& pass, Statistics& statistics) {
+  const auto* const layer = std::get_if<BatchNorm>(&node.layer);
+  if (layer == nullptr) return;
+  std::vector<double> means_and_n(node.output[0] + 1), variances(node.output[0]);
+  share_means(node, pass, means_and_n);
+  const double n = means_and_n.back();
+  share_variances(pass, n, variances);
+  if (n == 0 || pass.numbers.share_of_step == 0) return;
+  move_towards(RunningMove{*layer, pass}, std::span{means_and_n}.first(variances.size()), variances, n,
+               statistics[static_cast<std::size_t>(node.statistics[0])],
+               statistics[static_cast<std::size_t>(node.statistics[1])]);
 }
 
-void join_backward(const Network& network, const PassContext& pass) {
-  std::vector<double> sums;
-  for (std::size_t i = network.nodes().size(); i-- > 0;) {
-    const Node& node = network.nodes()[i];
-    if (!std::holds_alternative<BatchNorm>(node.layer)) continue;
-    sums.assign(2 * node.output[0], 0);
-    pass.sum(sums);
-  }
+void join_backward(const Node& node, const PassContext& pass) {
+  if (!std::holds_alternative<BatchNorm>(node.layer)) return;
+  std::vector<double> sums(2 * node.output[0]);
+  pass.sum(sums);
 }
 
 }  // namespace lockstep::nn::host

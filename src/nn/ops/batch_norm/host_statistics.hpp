@@ -35,8 +35,9 @@ void share_variances(const PassContext& pass, double n, std::span<double> square
 void move_towards(const RunningMove& move, std::span<const double> means, std::span<const double> variances, double n,
                   std::vector<float>& running_mean, std::vector<float>& running_variance);
 
-/// Collective over the group: takes part in the others' forward or backward pass for a rank without samples.
-void join_forward(const Network& network, const PassContext& pass, Statistics& statistics);
-void join_backward(const Network& network, const PassContext& pass);
+/// Collective over the group if the node is a batch normalization: takes part in the others' forward or backward pass
+/// for a rank without samples.
+void join_forward(const Node& node, const PassContext& pass, Statistics& statistics);
+void join_backward(const Node& node, const PassContext& pass);
 
 }  // namespace lockstep::nn::host

@@ -33,8 +33,9 @@ std::vector<ArenaSlot> slots_of(const PassPlan& plan) {
 
 PlaceParameters at(std::vector<std::size_t> offsets) {
   return [offsets = std::move(offsets)](std::span<const Unplaced> parameters) {
-    std::vector<core::Slice> places;
-    for (std::size_t i = 0; i < parameters.size(); ++i) places.push_back({offsets.at(i), parameters[i].n_elements});
+    std::vector<Placed> places;
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+      places.push_back({.slice = {offsets.at(i), parameters[i].n_elements}});
     return places;
   };
 }
@@ -91,7 +92,8 @@ TEST(ParameterSlots, ArePlacedByUnitSizeAndDimensions) {
     return at({0, 16, 48, 96, 160})(parameters);
   };
   const ParameterSlots slots{net, plan, slots_of(plan), look};
-  EXPECT_EQ(seen, "c.weight '' 16 matrix; c.bias '' 32 vector; h.0.b.weight 'h.0' 48 matrix; a.weight '' 64 matrix; "
+  EXPECT_EQ(seen,
+            "c.weight '' 16 matrix; c.bias '' 32 vector; h.0.b.weight 'h.0' 48 matrix; a.weight '' 64 matrix; "
             "a.bias '' 80 vector; ");
   EXPECT_EQ(slots.n_elements(), 240u);
 }
@@ -104,10 +106,15 @@ TEST(ParameterSlots, RefusePlacesThatAreNone) {
   };
   refused(at({0, 16, 32, 96, 160}));  // the third overlaps the second
   refused(at({0, 20, 64, 112, 176}));
-  refused([](std::span<const Unplaced>) { return std::vector<core::Slice>{}; });
+  refused([](std::span<const Unplaced>) { return std::vector<Placed>{}; });
   refused([](std::span<const Unplaced> parameters) {
-    std::vector<core::Slice> places = at({0, 16, 48, 96, 160})(parameters);
-    places.back().count += slot_multiple;
+    std::vector<Placed> places = at({0, 16, 48, 96, 160})(parameters);
+    places.back().slice.count += slot_multiple;
+    return places;
+  });
+  refused([](std::span<const Unplaced> parameters) {
+    std::vector<Placed> places = at({0, 16, 48, 96, 160})(parameters);
+    places.back().unit = 0;  // a vector
     return places;
   });
 }

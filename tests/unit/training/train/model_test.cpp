@@ -208,26 +208,37 @@ std::vector<nn::Unplaced> unplaced_of(const nn::Network& network) {
 
 // Blocks of every model are neighbours in the order of backward, so that each is one run of the arena.
 TEST(PlaceInUnits, PutsMatricesOnBlocksOfSumsAndVectorsAtTheEnd) {
+  std::size_t n_all_units = 0;
   for (const char* const name : {"mnist_cnn", "resnet18", "resnet50", "resnet152"}) {
     const std::vector<nn::Unplaced> parameters =
         unplaced_of(nn::make_model({.name = name, .input = {3, 64, 64}, .n_outputs = 10}));
-    const std::vector<core::Slice> places = place_in_units(parameters);
+    const std::vector<nn::Placed> places = place_in_units(parameters);
     ASSERT_EQ(places.size(), parameters.size()) << name;
-    std::size_t end_of_matrices = 0, first_vector = SIZE_MAX, n_vectors = 0;
+    std::size_t end_of_matrices = 0, first_vector = SIZE_MAX, n_vectors = 0, n_units = 0;
+    std::string block;
     for (std::size_t i = 0; i < places.size(); ++i) {
-      EXPECT_EQ(places[i].count, parameters[i].n_elements);
+      const auto& [slice, unit] = places[i];
+      EXPECT_EQ(slice.count, parameters[i].n_elements);
+      EXPECT_EQ(unit.has_value(), !parameters[i].is_vector) << name;
       if (parameters[i].is_vector) {
-        first_vector = std::min(first_vector, places[i].offset);
+        first_vector = std::min(first_vector, slice.offset);
         ++n_vectors;
         continue;
       }
-      EXPECT_EQ(places[i].offset % parallel::block_elements, 0u) << name;
-      EXPECT_GE(places[i].offset, end_of_matrices) << name << ": in the order of backward";
-      end_of_matrices = places[i].end();
+      EXPECT_EQ(slice.offset % parallel::block_elements, 0u) << name;
+      EXPECT_GE(slice.offset, end_of_matrices) << name << ": in the order of backward";
+      end_of_matrices = slice.end();
+      const bool is_new = unit == n_units;
+      n_units += is_new ? 1 : 0;
+      EXPECT_EQ(unit, n_units - 1) << name << ": units ascend";
+      EXPECT_TRUE(!is_new || block.empty() || parameters[i].unit != block) << name << ": a block is not divided";
+      block = parameters[i].unit;
     }
+    n_all_units += n_units;
     EXPECT_GT(n_vectors, 0u) << name;
     EXPECT_GE(first_vector, end_of_matrices) << name;
   }
+  EXPECT_GT(n_all_units, 50u);
 }
 
 TEST(MakeNetwork, TakesPixelsWhereTheDataAre) {
