@@ -53,7 +53,7 @@ struct SquaredNorms {
 
 struct HashPieces {
   static constexpr int max_threads = 256;
-  const Piece* pieces;
+  const BlockPiece* pieces;
   std::uint32_t n_pieces;
   const float* values;
   std::uint64_t* partials;
@@ -61,7 +61,7 @@ struct HashPieces {
   template <class Team>
   LOCKSTEP_HOST_DEVICE void operator()(Team& team) const {
     for (std::uint32_t i = team.block(); i < n_pieces; i += team.n_blocks()) {
-      const Piece piece = pieces[i];
+      const BlockPiece piece = pieces[i];
       auto hashes = team.per_thread(std::uint64_t{0});
       team.each([&](int thread) {
         each_unit(team, thread, piece, [&](std::size_t at) {
@@ -166,7 +166,7 @@ void add_up(Stream& stream, DeviceSpan<const double> partials, DeviceSpan<const 
   add_up_as(stream, partials, ranges, totals);
 }
 
-void hash_pieces(Stream& stream, DeviceSpan<const float> values, DeviceSpan<const Piece> pieces,
+void hash_pieces(Stream& stream, DeviceSpan<const float> values, DeviceSpan<const BlockPiece> pieces,
                  DeviceSpan<std::uint64_t> partials) {
   core::require(partials.size() == pieces.size(), "there is a number for every piece");
   kernel::enqueue(stream, "hash_pieces", grid_of_pieces(pieces.size()), {region_of(pieces), region_of(values)},

@@ -70,7 +70,7 @@ void add_up(Stream& stream, DeviceSpan<const double> partials, DeviceSpan<const 
 // Hashes of core/sum_hash.hpp, by place in the arena: the host computes the same.
 
 /// Computes one number per piece.
-void hash_pieces(Stream& stream, DeviceSpan<const float> values, DeviceSpan<const Piece> pieces,
+void hash_pieces(Stream& stream, DeviceSpan<const float> values, DeviceSpan<const BlockPiece> pieces,
                  DeviceSpan<std::uint64_t> partials);
 /// As for squares.
 void add_up(Stream& stream, DeviceSpan<const std::uint64_t> partials, DeviceSpan<const PieceRange> ranges,

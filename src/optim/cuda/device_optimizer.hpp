@@ -39,7 +39,7 @@ class DeviceOptimizer {
   [[nodiscard]] DeviceSpan<const StepState> progress() const noexcept { return progress_.on_device<StepState>(); }
 
   /// How kernels cut the arena: a range is a segment.
-  [[nodiscard]] DeviceSpan<const Piece> pieces() const noexcept { return pieces_.on_device<Piece>(); }
+  [[nodiscard]] DeviceSpan<const BlockPiece> pieces() const noexcept { return pieces_.on_device<BlockPiece>(); }
   [[nodiscard]] DeviceSpan<const PieceRange> ranges() const noexcept { return ranges_.on_device<PieceRange>(); }
 
   struct DeviceState {

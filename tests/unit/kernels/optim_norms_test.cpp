@@ -98,7 +98,7 @@ std::vector<std::uint64_t> hash_on_device(const std::vector<float>& values, Thre
   const test::TestDevice device{order};
   runtime::Stream stream;
   const Cut tables = cut(summed_segments);
-  const OnDevice<Piece> pieces{stream, tables.pieces};
+  const OnDevice<BlockPiece> pieces{stream, tables.pieces};
   const OnDevice<PieceRange> ranges{stream, tables.ranges};
   const OnDevice<float> array{stream, values};
   const OnDevice<std::uint64_t> partials{tables.pieces.size()};
