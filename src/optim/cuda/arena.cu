@@ -64,10 +64,10 @@ struct HashPieces {
       const BlockPiece piece = pieces[i];
       auto hashes = team.per_thread(std::uint64_t{0});
       team.each([&](int thread) {
-        each_unit(team, thread, piece, [&](std::size_t at) {
-          const auto x = kernel::load_once<float, unit>(values, at);
-          std::uint64_t element = at * unit;
-          for (int j = 0; j < unit; ++j) hashes[thread] += core::sum_hash(element++, x[j]);
+        each_octet(team, thread, piece, [&](std::size_t at) {
+          const auto x = kernel::load_once<float, octet>(values, at);
+          std::uint64_t element = at * octet;
+          for (int j = 0; j < octet; ++j) hashes[thread] += core::sum_hash(element++, x[j]);
         });
       });
       const std::uint64_t total = team.sum(hashes);
