@@ -1,6 +1,6 @@
 // The words of a recipe: those of values with a fixed set of words, and tables of names.
-// Invariant: only these tables relate words to values, for parser, help, files and messages; `models` has the names of
-// nn::models().
+// Invariant: only these tables relate words to values, for parser, help, files and messages; `models` has the models
+// that nn::find_model() knows.
 // Used by the parts of training/recipe/recipe, and by texts about a recipe.
 #pragma once
 

