@@ -125,7 +125,7 @@ TEST(RecipeKeys, EachWordIsReadAndWrittenAsItIs) {
 TEST(RecipeKeys, ModelsAreThoseOfTheNetworks) {
   const auto refusal = core::complaint_of([] { static_cast<void>(nn::find_model("none")); });
   ASSERT_TRUE(refusal);
-  EXPECT_EQ(refusal->problem().expected, fmt::format("{}", fmt::join(core::names_of(models), ", ")));
+  EXPECT_EQ(refusal->problem().expected, fmt::format("one of {}", fmt::join(core::names_of(models), ", ")));
 }
 
 }  // namespace
