@@ -50,6 +50,8 @@ void for_common(const Box& a, const Box& b, const F& f) {
 }  // namespace
 
 std::size_t count_common(const Box& a, const Box& b) {
+  if (a.n_outer == b.n_outer && a.n_rows == b.n_rows && a.n_inner == b.n_inner)
+    return a.n_outer * core::intersection(a.rows, b.rows).count * a.n_inner;
   std::size_t n_common = 0;
   for_common(a, b, [&](std::size_t, std::size_t, std::size_t n) { n_common += n; });
   return n_common;

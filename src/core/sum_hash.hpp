@@ -1,7 +1,7 @@
 // A hash that adds up: that of a whole is the sum, modulo 2^64, of those of its parts.
 // Invariant: it depends neither on the order nor on the division into parts. It is the same on every machine and GPU,
 // and never changes, because ledgers are stored and digests are compared. It detects accidents, not intent.
-// Used by data/ (ledger), optim/cuda and parallel/ (replicas), and the trainer (digest).
+// Used by data/ (ledger), optim/cuda (replicas) and the trainer (digest).
 #pragma once
 
 #include <bit>

@@ -117,7 +117,8 @@ class Hooks {
   virtual void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) = 0;
   /// In each direction, before the first layer that reads a parameter of the unit: the layers that `stream` is given
   /// from now on read them. A unit with a parameter that layers at both ends share is thus needed from end to end.
-  /// Every pass of a kind makes the same calls of need() and done() in the same order, also for an empty batch.
+  /// Every pass of a kind makes the same calls of need() and done() in the same order, also for an empty batch. While a
+  /// pass is recorded they may only enqueue; a replay makes no calls.
   virtual void need(std::size_t /*unit*/, runtime::Stream& /*stream*/) {}
   /// After the last such layer: no work of this direction that is enqueued later reads the unit's parameters, and none
   /// on other streams does. Its gradients may be incomplete: see ready().

@@ -62,7 +62,8 @@ ControlWord::ControlWord(comm::Transport& world, bool is_deterministic)
 std::optional<StepAgreement> ControlWord::exchange(const StepReport& report) {
   const auto before = finish();
   mine_ = encode(report);
-  candidate_ = report.not_finite ? static_cast<std::uint64_t>(rank_) : std::numeric_limits<std::uint64_t>::max();
+  candidate_ = static_cast<std::uint64_t>(rank_) | (report.found_parameter ? 0 : std::uint64_t{1} << 32);
+  if (!report.not_finite) candidate_ = std::numeric_limits<std::uint64_t>::max();
   sum_->start({});
   is_under_way_ = true;
   return before;
@@ -80,7 +81,7 @@ std::optional<StepAgreement> ControlWord::finish() {
 
 int ControlWord::find_first() {
   min_->run();
-  return static_cast<int>(first_);
+  return static_cast<int>(low_half(first_, 32));
 }
 
 ControlWord::Words ControlWord::encode(const StepReport& report) noexcept {

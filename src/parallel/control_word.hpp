@@ -25,6 +25,7 @@ struct StepReport {
   bool stop = false;
   bool save = false;
   bool not_finite = false;                 ///< the loss, or the gradient
+  bool found_parameter = false;            ///< if so: this rank owns a parameter that is not finite, which is the cause
   bool changed = false;                    ///< ReplicaGuard::has_changed()
   std::uint64_t n_saved = 0;               ///< completed stages of the current save
   std::uint64_t ledger = 0;                ///< hash of the samples seen; hashes of ranks add up
@@ -39,7 +40,7 @@ struct StepAgreement {
   std::uint64_t n_top5 = 0;
   bool stop = false;
   bool save = false;
-  std::optional<int> not_finite{};  ///< the lowest rank that reported it
+  std::optional<int> not_finite{};  ///< the lowest rank that reported it, of those that found a parameter if any did
   bool changed = false;             ///< the ranks concerned call ReplicaGuard::fail_for_change(), which names the place
   std::uint64_t n_saved = 0;
   std::uint64_t ledger = 0;
@@ -68,8 +69,9 @@ class ControlWord {
   int rank_;
   Words mine_{};
   Words sums_{};
-  std::uint64_t candidate_ = 0;  ///< this rank if its loss is not finite; else greater than any rank
-  std::uint64_t first_ = 0;      ///< the minimum over all ranks
+  /// This rank if it found a parameter; more by 2^32 if not; greater than that if nothing is wrong.
+  std::uint64_t candidate_ = 0;
+  std::uint64_t first_ = 0;  ///< the minimum over all ranks
   std::unique_ptr<comm::Plan> sum_;
   std::unique_ptr<comm::Plan> min_;
   bool is_under_way_ = false;

@@ -1,8 +1,8 @@
 // How the arenas are divided: into buckets, which are communicated one after another, and each bucket into one slice
 // for each owner, a rank that sums and updates it.
 // Invariant: pure values, on which all ranks agree without a message. Slices are those of comm::Call::part(), but each
-// cut moves to the nearest place where a tensor or a block of its output channels begins. So a slice is also a slice of
-// the logical tensors. In units of plan_units() a cut moves only if a tensor's blocks do not divide block_elements.
+// cut moves to the nearest place where a tensor or one of its blocks (Slot::block) begins. So a slice is also a slice
+// of the logical tensors. In units of plan_units() a cut moves only if a tensor's blocks do not divide block_elements.
 // Sums over blocks_in() do not depend on the owners.
 // Used by the synchronizer, its callers and the dry run.
 #pragma once

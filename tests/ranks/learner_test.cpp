@@ -216,7 +216,9 @@ RANKS_TEST(Learner, OwnersNameAParameterThatIsNotFinite) {
   EXPECT_EQ(learner.not_finite()->where == "parameter conv1.weight, after the previous update", is_mine)
       << learner.not_finite()->where;
   EXPECT_TRUE(support::world().any(is_mine));
-  EXPECT_TRUE(learner.report_last().not_finite);
+  const parallel::StepReport report = learner.report_last();
+  EXPECT_TRUE(report.not_finite);
+  EXPECT_EQ(report.found_parameter, is_mine);
   support::world().barrier();  // no rank frees what others still read
 }
 

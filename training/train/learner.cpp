@@ -163,6 +163,7 @@ parallel::StepReport Learner::report(StepBack back, const Made& of) {
           .n_top1 = sums.n_top1,
           .n_top5 = sums.n_top5,
           .not_finite = !is_loss_finite || not_finite_,
+          .found_parameter = not_finite_ && not_finite_->is_parameter,
           .changed = synchronizer_->guard().has_changed()};
 }
 

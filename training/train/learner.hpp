@@ -108,8 +108,9 @@ class Learner final : private nn::Hooks {
 
   /// The first place on this rank where something was not finite.
   struct NotFinite {
-    std::uint64_t step = 0;                ///< of the run, counting from 0
-    std::string where{};                   ///< a layer of a pass, a parameter, or the norm
+    std::uint64_t step = 0;  ///< of the run, counting from 0
+    std::string where{};     ///< a layer of a pass, a parameter, or the norm
+    bool is_parameter = false;
     std::vector<std::uint64_t> samples{};  ///< of that pass, by id; none for a norm, or for samples without ids
   };
   /// Once it is set, parameters, states and running statistics stay as they were before the affected step.
@@ -141,7 +142,7 @@ class Learner final : private nn::Hooks {
   void run_lanes(const data::Batch& batch, const StepPlace& at);
   void run_parts(const data::Batch& batch, const StepPlace& at);
   void inspect(const data::Batch& batch, const StepPlace& at);
-  [[nodiscard]] std::string find_not_finite();
+  [[nodiscard]] NotFinite find_not_finite();
   void update(const core::StepNumbers& numbers);
   [[nodiscard]] bool is_recorded(const data::Batch& batch) const;
   void run_recorded(const data::Batch& batch, const StepPlace& at);

@@ -37,8 +37,9 @@ void Learner::for_each_part(const data::Batch& batch, const StepPlace& at, const
   }
 }
 
-// Gradients are summed while others are still computed, unless a rank may have no samples in a group of ranks. Such a
-// rank runs nothing beside its pass, so it reports gradients earlier among the sums of the group than others do.
+// Gradients are summed while others are still computed, unless a rank may have no samples in a group of ranks. On a
+// device such a rank runs nothing beside its pass, so it reports gradients earlier among the sums of the group than
+// others do.
 void Learner::run_parts(const data::Batch& batch, const StepPlace& at) {
   const bool has_idle_ranks = group_sum_ && batch.n_global < recipe_.batch;
   for_each_part(batch, at, [&](const Part& part) {
@@ -55,22 +56,26 @@ void Learner::run_parts(const data::Batch& batch, const StepPlace& at) {
 
 // Searches now, because the pass can still be repeated: first the parameters that this rank owns, which the previous
 // update wrote, then what the pass computed from all of them.
-std::string Learner::find_not_finite() {
-  std::string found;
+Learner::NotFinite Learner::find_not_finite() {
+  NotFinite found;
   synchronizer_->visit(parallel::Access::kept, [&](const parallel::StoredPiece& piece) {
-    if (found.empty() && piece.state == "parameter" && !core::all_finite(piece.values))
-      found =
-          fmt::format("parameter {}, after the previous update", synchronizer_->sharding().slots()[piece.slot].name);
+    if (found.is_parameter || piece.state != "parameter" || core::all_finite(piece.values)) return;
+    found.is_parameter = true;
+    found.where =
+        fmt::format("parameter {}, after the previous update", synchronizer_->sharding().slots()[piece.slot].name);
   });
-  if (found.empty()) found = executor_->inspection()->find_not_finite();
-  return found.empty() ? "the loss" : found;
+  if (!found.is_parameter) found.where = executor_->inspection()->find_not_finite();
+  if (found.where.empty()) found.where = "the loss";
+  return found;
 }
 
 // After a forward pass.
 void Learner::inspect(const data::Batch& batch, const StepPlace& at) {
   const nn::Inspection* const inspection = executor_->inspection();
   if (inspection == nullptr || inspection->is_finite() || not_finite_) return;
-  not_finite_ = {at.step, find_not_finite(), {batch.ids.begin(), batch.ids.end()}};
+  not_finite_ = find_not_finite();
+  not_finite_->step = at.step;
+  not_finite_->samples.assign(batch.ids.begin(), batch.ids.end());
   synchronizer_->direct()->halt();
 }
 

@@ -106,6 +106,10 @@ void ParameterLayout::pack(int parameter, core::Slice rows, std::span<const floa
   const ValueLayout& row = rows_.at(index(parameter));
   core::require(logical.size() == rows.count * row.n_positions * row.n_channels, "rows have all of their elements");
   std::ranges::fill(elements, 0.0F);
+  if (row.n_elements() == 1) {
+    std::ranges::copy(logical, elements.begin());
+    return;
+  }
   std::size_t i = 0;
   for (std::size_t r = 0; r < rows.count; ++r)
     for (std::size_t c = 0; c < row.n_channels; ++c)
@@ -117,6 +121,10 @@ void ParameterLayout::unpack(int parameter, core::Slice rows, std::span<const fl
                              std::span<float> logical) const {
   const ValueLayout& row = rows_.at(index(parameter));
   core::require(logical.size() == rows.count * row.n_positions * row.n_channels, "rows have all of their elements");
+  if (row.n_elements() == 1) {
+    std::ranges::copy(elements.first(logical.size()), logical.begin());
+    return;
+  }
   std::size_t i = 0;
   for (std::size_t r = 0; r < rows.count; ++r)
     for (std::size_t c = 0; c < row.n_channels; ++c)

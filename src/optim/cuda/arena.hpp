@@ -67,7 +67,7 @@ void squared_norms(Stream& stream, const Gradient& values, DeviceSpan<const Bloc
 void add_up(Stream& stream, DeviceSpan<const double> partials, DeviceSpan<const PieceRange> ranges,
             DeviceSpan<double> totals);
 
-// Hashes of core/sum_hash.hpp, by place in the arena: the host computes the same.
+// Hashes of core/sum_hash.hpp, by place in the arena.
 
 /// Computes one number per piece.
 void hash_pieces(Stream& stream, DeviceSpan<const float> values, DeviceSpan<const BlockPiece> pieces,

@@ -94,6 +94,13 @@ TEST(ControlWord, NamesTheLowestRankThatIsNotFinite) {
   });
 }
 
+TEST(ControlWord, PrefersARankThatFoundAParameter) {
+  const auto report = [](int rank) { return StepReport{.not_finite = true, .found_parameter = rank >= 2}; };
+  for_each_agreement(report, [](const StepAgreement& agreement, int n_ranks) {
+    EXPECT_EQ(agreement.not_finite, n_ranks > 2 ? 2 : 0);
+  });
+}
+
 TEST(ControlWord, ReplicasAgreeOnlyIfAllHashesAreEqual) {
   const auto agreed = [](const std::vector<std::optional<std::uint32_t>>& hashes) {
     const auto agreements = agree(support::Nodes(hashes.size()), [&](int rank) {
