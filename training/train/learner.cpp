@@ -172,8 +172,8 @@ nn::LossSums Learner::take_sums() {
   return lanes_ ? of_lanes_ : executor_->sums();
 }
 
-// Of steps that are only enqueued all ranks learn the norm of the sum, and late. One of them reports it, unless a loss
-// is reported.
+// If steps are only enqueued, all ranks learn the norm of the sum, and late. One of them reports it, unless a loss is
+// reported.
 void Learner::note_not_finite(const Made& of, bool is_loss_finite) {
   if (not_finite_) return;
   if (is_loss_finite && recipe_.precision == nn::Precision::f16)
