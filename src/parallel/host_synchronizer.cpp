@@ -44,7 +44,9 @@ HostSynchronizer::HostSynchronizer(comm::Transport& world, const std::vector<Slo
                       norms_.first_block(slice)});
   }
   if (placement_.n_nodes == 1) return;
-  halt_plan_ = comm::make_plan(*between_, {.dtype = core::DType::uint64, .op = comm::ReduceOp::max, .n_elements = 1});
+  // A rank that owns nothing may have no partner on other nodes.
+  halt_plan_ = comm::make_plan(placement_.has_idle_ranks() ? world : *between_,
+                               {.dtype = core::DType::uint64, .op = comm::ReduceOp::max, .n_elements = 1});
   halt_plan_->bind(std::as_bytes(std::span{&halts_here_, 1}), std::as_writable_bytes(std::span{&halts_anywhere_, 1}));
 }
 

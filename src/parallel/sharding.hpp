@@ -36,6 +36,11 @@ struct Placement {
   int n_nodes = 1;
   /// Ranks of each node that own slices: as many as the smallest node has, so every node has one owner per slice.
   int n_owners = 1;
+
+  /// Whether a rank owns nothing: a node has more ranks than the smallest one.
+  [[nodiscard]] bool has_idle_ranks() const noexcept {
+    return nodes.size() > static_cast<std::size_t>(n_nodes) * static_cast<std::size_t>(n_owners);
+  }
 };
 
 /// `nodes`: as a Transport numbers them. In a deterministic run the ranks of a node must be a subtree of the tree over

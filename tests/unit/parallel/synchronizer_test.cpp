@@ -312,7 +312,8 @@ void expect_halt(const Nodes& nodes, const Halt& halt) {
 
 TEST(HostSynchronizer, NobodyUpdatesOnceOneRankHalts) {
   for (const Nodes& nodes : support::placements())
-    for (const int by_rank : {0, static_cast<int>(nodes.size()) - 1}) expect_halt(nodes, {.by_rank = by_rank});
+    for (const int by_rank : {0, static_cast<int>(nodes.size()) - 1})
+      for (const double clip_norm : {0.0, 1e9}) expect_halt(nodes, {.by_rank = by_rank, .clip_norm = clip_norm});
 }
 
 TEST(HostSynchronizer, ANormThatIsNotFiniteHalts) {
