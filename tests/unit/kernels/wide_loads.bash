@@ -6,8 +6,8 @@ nvcc=$1 src=$2
 folder=$(mktemp -d)
 trap 'rm -rf -- "$folder"' EXIT
 # Kernels of `only` have loads of 16 bytes alone. Kernels of `most` have some, and narrow ones of a few numbers for a block.
-only='((Rectify|RectifyBackward|Sum|AddBias|Cast|Normalize)<|HashPieces$)'
-most='(PartialMoments|PartialGradients|NormalizeBackward|PartialSums|NormalizeFeatures(Backward)?|PartialFeatureGradients|SoftmaxCrossEntropy|Update)<'
+only='(Rectify|RectifyBackward|Sum|AddBias|Cast|Normalize)<'
+most='((PartialMoments|PartialGradients|NormalizeBackward|PartialSums|NormalizeFeatures(Backward)?|PartialFeatureGradients|SoftmaxCrossEntropy|Update)<|HashPieces$)'
 printf '#include "%s"\n' nn/cuda/kernels/kernels.cu nn/ops/{batch,layer}_norm/kernels.cu \
   optim/cuda/{arena,device_rules}.cu >"$folder/kernels.cu"
 "$nvcc" -ptx -arch=sm_90 -O3 -DNDEBUG -std=c++20 --expt-relaxed-constexpr -fmad=false -diag-suppress 554,20011,20014 \
@@ -24,4 +24,4 @@ awk '/\.entry / { name = $0; sub(/.*\.entry /, "", name); sub(/\(.*/, "", name);
       if (kernel ~ only && ($1 == 0 || $2 > 0) || kernel ~ most && $1 == 0) { print "too narrow: " kernel; bad = 1 }
       if (kernel ~ only) ++n_only
       if (kernel ~ most) ++n_most }
-    END { if (n_only < 18 || n_most < 42) { print "kernels are missing: " n_only + 0 ", " n_most + 0; bad = 1 } exit bad }'
+    END { if (n_only < 17 || n_most < 43) { print "kernels are missing: " n_only + 0 ", " n_most + 0; bad = 1 } exit bad }'

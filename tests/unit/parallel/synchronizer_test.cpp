@@ -23,9 +23,8 @@ using optim::OptimizerKind;
 using support::Nodes;
 
 SynchronizerOptions options_for(OptimizerKind kind, bool is_deterministic = false) {
-  SynchronizerOptions options{.optimizer = optim::default_spec(kind)};
+  SynchronizerOptions options{.optimizer = optim::default_spec(kind), .is_deterministic = is_deterministic};
   options.buckets = {{support::small_bucket_bytes}, {1'024}, {1'024}};
-  options.is_deterministic = is_deterministic;
   options.guard_interval = 1;
   return options;
 }
