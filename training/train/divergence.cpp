@@ -66,7 +66,9 @@ std::string Divergence::report_not_finite(const parallel::StepAgreement& agreeme
 BadStep Divergence::gather_bad_step(const RunState& state) const {
   BadStep bad{.learning_rate = state.rate_of(state.n_agreed)}, of_mine;
   const auto& mine = learner_.not_finite();
-  if (mine && mine->step == state.n_agreed)  // others may have found something in later steps
+  const bool has_mine = mine && mine->step == state.n_agreed;  // others may have found something in later steps
+  const bool is_cause = has_mine && mine->is_parameter;        // what ranks saw in layers follows from it
+  if (world_.any(is_cause) ? is_cause : has_mine)
     of_mine.seen.push_back({world_.rank(), runtime::host_name(), mine->where, mine->samples});
   for (const std::string& of_rank : world_.gather(to_json(of_mine)))
     for (const Sighting& sighting : parse_bad_step(of_rank).seen) bad.seen.push_back(sighting);
