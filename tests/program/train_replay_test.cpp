@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "io/digest.hpp"
 #include "runtime/session.hpp"
@@ -78,6 +79,25 @@ TEST_F(BadStep, IsMadeAgainAfterARunThatWentOn) {
                 {"error: the loss of step 4 is not finite"});
   expect_told(done("train --replay r/bad-step-000000004"), 0,
               {"step      4 of the run, 4 of epoch 1; learning rate 1e+30; ", "\nseen by   rank 0 of 1 on "});
+}
+
+// Other ranks see layers stop being finite, which follows from it.
+TEST_F(BadStep, IsSeenByOwnersOfTheParameterThatIsTheCause) {
+  for (const int n_ranks : {1, 3}) {
+    fs::remove_all("r");
+    expect_failed("train toy --lr 1e10 --run-dir r", n_ranks, {", first in parameter "});
+    for (const std::string& name : names_in("r")) {
+      if (!name.starts_with("bad-step-")) continue;
+      std::istringstream lines{done("train --replay r/" + name).out};
+      int n_seen = 0;
+      for (std::string line; std::getline(lines, line);) {
+        if (!line.starts_with("seen by ")) continue;
+        EXPECT_TRUE(has(line, "first in parameter ")) << line;
+        ++n_seen;
+      }
+      EXPECT_GT(n_seen, 0);
+    }
+  }
 }
 
 // As where memory was at fault: here, of other parameters than were there.
