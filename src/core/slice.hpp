@@ -9,6 +9,11 @@
 
 namespace lockstep::core {
 
+/// Returns the least multiple of `multiple` that is at least `n`.
+[[nodiscard]] constexpr std::size_t round_up(std::size_t n, std::size_t multiple) noexcept {
+  return (n + multiple - 1) / multiple * multiple;
+}
+
 struct Slice {
   std::size_t offset = 0;
   std::size_t count = 0;

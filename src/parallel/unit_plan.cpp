@@ -11,8 +11,6 @@
 namespace lockstep::parallel {
 namespace {
 
-std::size_t round_up(std::size_t n, std::size_t multiple) noexcept { return (n + multiple - 1) / multiple * multiple; }
-
 /// The matrices of one block or one matrix alone, or several of these that were joined.
 struct Run {
   std::string first_name{};
@@ -83,9 +81,9 @@ UnitPlan plan_units(std::span<const UnitTensor> tensors, const UnitOptions& opti
     Unit unit{.name = run.name(), .slice = {.offset = at}, .is_resident = run.is_resident};
     for (const std::size_t i : run.tensors) {
       plan.places[i] = {at, tensors[i].n_elements};
-      at = round_up(plan.places[i].end(), block_elements);
+      at = core::round_up(plan.places[i].end(), block_elements);
     }
-    at = round_up(at, options.n_parts * block_elements);
+    at = core::round_up(at, options.n_parts * block_elements);
     unit.slice.count = at - unit.slice.offset;
     unit.tensors = std::move(run.tensors);
     plan.units.push_back(std::move(unit));
@@ -94,7 +92,7 @@ UnitPlan plan_units(std::span<const UnitTensor> tensors, const UnitOptions& opti
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i].is_vector) continue;
     plan.places[i] = {at, tensors[i].n_elements};
-    at = round_up(plan.places[i].end(), alignment);
+    at = core::round_up(plan.places[i].end(), alignment);
   }
   plan.vectors.count = at - plan.vectors.offset;
   return plan;

@@ -7,11 +7,10 @@
 #include "comm/flag.hpp"
 #include "comm/loops.hpp"
 #include "core/error.hpp"
+#include "core/slice.hpp"
 
 namespace lockstep::comm {
 namespace {
-
-constexpr std::size_t round_up(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
 
 /// Flag and payload are adjacent, so that a short vector costs one line transfer per peer.
 class Mailbox {
@@ -20,7 +19,7 @@ class Mailbox {
     payload_ = memory.data() + payload_offset(payload_bytes);
   }
   static std::size_t stride(std::size_t payload_bytes) {
-    return round_up(payload_offset(payload_bytes) + payload_bytes, flag_stride);
+    return core::round_up(payload_offset(payload_bytes) + payload_bytes, flag_stride);
   }
 
   [[nodiscard]] std::byte* payload() const noexcept { return payload_; }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/slice.hpp"
 #include "nn/cuda/kernels/math.hpp"
 
 namespace lockstep::nn::cuda {
@@ -14,12 +15,10 @@ namespace {
 constexpr std::size_t channel_multiple = 8;
 constexpr ValueLayout one_element{1, 1, 1};
 
-std::size_t round_up(std::size_t n, std::size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
-
 ValueLayout plain(const Shape& shape) {
-  if (shape.size() == 2) return {shape[0], shape[1], round_up(shape[1], channel_multiple), true};
+  if (shape.size() == 2) return {shape[0], shape[1], core::round_up(shape[1], channel_multiple), true};
   const std::size_t n_positions = shape.size() == 3 ? shape[1] * shape[2] : 1;
-  return {n_positions, shape[0], round_up(shape[0], channel_multiple)};
+  return {n_positions, shape[0], core::round_up(shape[0], channel_multiple)};
 }
 
 // The layout of a row of the node's weight.
@@ -30,7 +29,7 @@ ValueLayout row_layout(const Network& network, std::span<const ValueLayout> valu
   if (std::holds_alternative<Linear>(node.layer))
     return {input.n_positions / input.n_rows(), input.n_channels, input.padded_channels};
   const Shape& shape = network.parameters()[static_cast<std::size_t>(node.parameters[0])].shape;
-  return {1, shape.back(), round_up(shape.back(), channel_multiple)};
+  return {1, shape.back(), core::round_up(shape.back(), channel_multiple)};
 }
 
 /// Whether the arena has the elements of rows in PyTorch's order, without padding between them.
@@ -39,13 +38,13 @@ bool is_flat(const ValueLayout& row) { return row.n_positions == 1 && row.n_chan
 /// `row`: row_layout(), or one_element for a vector.
 ArenaSlot unplaced_slot(const Parameter& parameter, int number, const ValueLayout& row) {
   const std::size_t row_elements = row.n_elements();
-  ArenaSlot slot{
-      .parameter = number,
-      .slice = {.count = round_up(round_up(parameter.shape[0], channel_multiple) * row_elements, slot_multiple)},
-      .block = slot_multiple,
-      .block_rows = slot_multiple,
-      .n_rows = static_cast<std::size_t>(n_elements(parameter.shape)),
-      .n_inner = 1};
+  ArenaSlot slot{.parameter = number,
+                 .slice = {.count = core::round_up(core::round_up(parameter.shape[0], channel_multiple) * row_elements,
+                                                   slot_multiple)},
+                 .block = slot_multiple,
+                 .block_rows = slot_multiple,
+                 .n_rows = static_cast<std::size_t>(n_elements(parameter.shape)),
+                 .n_inner = 1};
   if (is_flat(row)) return slot;
   slot.block_rows = row_elements % slot_multiple == 0 ? 1 : 2;  // so that blocks begin where slices may
   slot.block = slot.block_rows * row_elements;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/slice.hpp"
+
 namespace lockstep::nn {
 namespace {
 
@@ -21,7 +23,6 @@ bool live_together(const Lifetime& a, const Lifetime& b) {
 }  // namespace
 
 ArenaPlan plan_arena(std::span<const Lifetime> buffers, std::size_t alignment) {
-  const auto round_up = [&](std::size_t n) { return (n + alignment - 1) / alignment * alignment; };
   ArenaPlan plan{std::vector<std::size_t>(buffers.size(), 0), 0};
   std::vector<std::size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -30,12 +31,12 @@ ArenaPlan plan_arena(std::span<const Lifetime> buffers, std::size_t alignment) {
   std::vector<std::size_t> placed;  // by offset
   for (const std::size_t i : order) {
     if (!is_needed(buffers[i])) continue;
-    const std::size_t n_bytes = round_up(buffers[i].n_bytes);
+    const std::size_t n_bytes = core::round_up(buffers[i].n_bytes, alignment);
     std::size_t offset = 0;
     for (const std::size_t other : placed) {
       if (!live_together(buffers[i], buffers[other])) continue;
       if (offset + n_bytes <= plan.offsets[other]) break;
-      offset = std::max(offset, plan.offsets[other] + round_up(buffers[other].n_bytes));
+      offset = std::max(offset, plan.offsets[other] + core::round_up(buffers[other].n_bytes, alignment));
     }
     plan.offsets[i] = offset;
     plan.n_bytes = std::max(plan.n_bytes, offset + n_bytes);

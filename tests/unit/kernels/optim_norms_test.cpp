@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "core/sum_hash.hpp"
@@ -23,24 +24,33 @@ const std::vector<Segment> summed_segments{
     {{16, 48}, true}, {{80, 20'016}, false}, {{20'112, 0}, true}, {{20'112, 16}, true}};
 constexpr std::size_t n_summed = 20'144;
 
+/// One number per piece, and their sums per range.
+template <class Number>
 struct Summed {
-  std::vector<double> totals{};
+  std::vector<Number> partials{};
+  std::vector<Number> totals{};
   std::vector<std::string> complaints{};
 };
 
-template <class T>
-Summed sum_on_device(const std::vector<T>& values, ThreadOrder order) {
+/// `compute(stream, values, pieces, partials)`: one number per piece.
+template <class Number, class T, class Compute>
+Summed<Number> sum_pieces(const std::vector<T>& values, ThreadOrder order, const Compute& compute) {
   const test::TestDevice device{order};
   runtime::Stream stream;
   const Cut tables = cut(summed_segments);
   const OnDevice<BlockPiece> pieces{stream, tables.pieces};
   const OnDevice<PieceRange> ranges{stream, tables.ranges};
   const OnDevice<T> array{stream, values};
-  const OnDevice<double> partials{tables.pieces.size()};
-  const OnDevice<double> totals{tables.ranges.size()};
-  squared_norms(stream, DeviceSpan<const T>{array.span()}, pieces.span(), partials.span());
-  add_up(stream, partials.span(), ranges.span(), totals.span());
-  return {totals.read(stream), device.complaints()};
+  const OnDevice<Number> partials{tables.pieces.size()};
+  const OnDevice<Number> totals{tables.ranges.size()};
+  compute(stream, DeviceSpan<const T>{array.span()}, pieces.span(), partials.span());
+  add_up(stream, DeviceSpan<const Number>{partials.span()}, ranges.span(), totals.span());
+  return {partials.read(stream), totals.read(stream), device.complaints()};
+}
+
+template <class T>
+Summed<double> sum_on_device(const std::vector<T>& values, ThreadOrder order) {
+  return sum_pieces<double>(values, order, [](auto&&... arguments) { squared_norms(arguments...); });
 }
 
 long double sum_plainly(const std::vector<float>& values, const core::Slice& slice) {
@@ -52,14 +62,14 @@ long double sum_plainly(const std::vector<float>& values, const core::Slice& sli
 template <class T>
 void expect_sums(float times) {
   const std::vector<T> values = rounded<T>(Values{5}.take(n_summed, times));
-  const Summed first = sum_on_device(values, ThreadOrder::ascending);
+  const Summed<double> first = sum_on_device(values, ThreadOrder::ascending);
   for (std::size_t i = 0; i < summed_segments.size(); ++i) {
     const auto expected = static_cast<double>(sum_plainly(widened(values), summed_segments[i].slice));
     // n additions of positive numbers, each rounded by at most half a unit of double, n < 2^7 in any chain.
     EXPECT_NEAR(first.totals[i], expected, expected * 0x1p-46) << i;
   }
   for (const ThreadOrder order : all_orders) {
-    const Summed again = sum_on_device(values, order);
+    const Summed<double> again = sum_on_device(values, order);
     EXPECT_TRUE(same_bits(again.totals, first.totals));
     EXPECT_TRUE(again.complaints.empty()) << again.complaints.front();
   }
@@ -95,20 +105,11 @@ TEST(SquaredNorms, AreNotFiniteWhereAnElementIsNot) {
 
 /// By range, and as the sum over all pieces.
 std::vector<std::uint64_t> hash_on_device(const std::vector<float>& values, ThreadOrder order) {
-  const test::TestDevice device{order};
-  runtime::Stream stream;
-  const Cut tables = cut(summed_segments);
-  const OnDevice<BlockPiece> pieces{stream, tables.pieces};
-  const OnDevice<PieceRange> ranges{stream, tables.ranges};
-  const OnDevice<float> array{stream, values};
-  const OnDevice<std::uint64_t> partials{tables.pieces.size()};
-  const OnDevice<std::uint64_t> totals{tables.ranges.size()};
-  hash_pieces(stream, array.span(), pieces.span(), partials.span());
-  add_up(stream, DeviceSpan<const std::uint64_t>{partials.span()}, ranges.span(), totals.span());
-  std::vector<std::uint64_t> hashes = totals.read(stream);
-  hashes.push_back(0);
-  for (const std::uint64_t partial : partials.read(stream)) hashes.back() += partial;
-  for (const std::string& complaint : device.complaints()) ADD_FAILURE() << complaint;
+  Summed<std::uint64_t> sums =
+      sum_pieces<std::uint64_t>(values, order, [](auto&&... arguments) { hash_pieces(arguments...); });
+  std::vector<std::uint64_t> hashes = std::move(sums.totals);
+  hashes.push_back(std::accumulate(sums.partials.begin(), sums.partials.end(), std::uint64_t{0}));
+  for (const std::string& complaint : sums.complaints) ADD_FAILURE() << complaint;
   return hashes;
 }
 
