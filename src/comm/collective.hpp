@@ -3,9 +3,11 @@
 // Used by every file of comm/ and by its callers.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "comm/power_of_two.hpp"
@@ -57,6 +59,9 @@ struct Call {
   /// Whether every element is summed by the same binary tree over ranks, for any collective and any length: see
   /// choose(). If so, parts lie in the order of PowerOfTwoFold::mirrored_part(), else in rank order.
   bool is_order_fixed = false;
+  /// If not empty, where parts begin, in their order, and where the last one ends: for parts of any length. Then
+  /// `grain` has no effect. They must outlive the plans of this call. An all_reduce ignores them.
+  std::span<const std::size_t> cuts{};
 
   [[nodiscard]] core::Bytes bytes() const noexcept { return {n_elements * element_size()}; }
   [[nodiscard]] std::size_t element_size() const noexcept { return core::size_of(dtype); }
@@ -68,17 +73,32 @@ struct Call {
   [[nodiscard]] core::Slice output(int rank, int n_ranks) const noexcept {
     return collective == Collective::reduce_scatter ? part(rank, n_ranks) : core::Slice{0, n_elements};
   }
-  /// The part of the whole vector that belongs to `rank`. Lengths differ by at most one grain; rank 0 has the longest
-  /// part.
+  /// The index of the part that belongs to `rank`, in the order of the vector.
+  [[nodiscard]] std::size_t index_of_part(int rank, int n_ranks) const noexcept {
+    return static_cast<std::size_t>(is_order_fixed ? PowerOfTwoFold{n_ranks, rank}.mirrored_part() : rank);
+  }
+  /// The part of the whole vector that belongs to `rank`. Without cuts, lengths differ by at most one grain, and rank 0
+  /// has the longest part.
   [[nodiscard]] core::Slice part(int rank, int n_ranks) const noexcept {
-    const int index = is_order_fixed ? PowerOfTwoFold{n_ranks, rank}.mirrored_part() : rank;
-    return core::partition(n_elements, static_cast<std::size_t>(n_ranks), static_cast<std::size_t>(index), grain);
+    const std::size_t index = index_of_part(rank, n_ranks);
+    if (has_cuts()) return {cuts[index], cuts[index + 1] - cuts[index]};
+    return core::partition(n_elements, static_cast<std::size_t>(n_ranks), index, grain);
+  }
+  /// The length of the longest part.
+  [[nodiscard]] std::size_t longest_part(int n_ranks) const noexcept {
+    std::size_t longest = 0;
+    for (int rank = 0; rank < (has_cuts() ? n_ranks : 1); ++rank)
+      longest = std::max(longest, part(rank, n_ranks).count);
+    return longest;
   }
   /// Whether all parts have the same length and are in rank order: libraries have faster collectives for these.
   [[nodiscard]] bool has_equal_parts(int n_ranks) const noexcept {
     const bool is_rank_order = !is_order_fixed || n_ranks <= 3;  // up to 3 ranks have the same order in both
-    return is_rank_order && part(0, n_ranks).count * static_cast<std::size_t>(n_ranks) == n_elements;
+    return is_rank_order && !has_cuts() && part(0, n_ranks).count * static_cast<std::size_t>(n_ranks) == n_elements;
   }
+
+ private:
+  [[nodiscard]] bool has_cuts() const noexcept { return !cuts.empty() && collective != Collective::all_reduce; }
 };
 
 }  // namespace lockstep::comm

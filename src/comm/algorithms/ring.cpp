@@ -18,7 +18,7 @@ constexpr int send_slot = 2;  // and 3
 struct View {
   explicit View(const Setting& s)
       : setting{s},
-        n_segments{count_segments(s.call, s.part(0).count, segment_bytes)},
+        n_segments{count_segments(s.call, s.call.longest_part(s.n_ranks), segment_bytes)},
         n_items{(s.n_ranks - 1) * n_segments} {}
 
   /// The part that is `distance` ranks to the left.
@@ -31,7 +31,9 @@ struct View {
     return core::partition(part(lead + i / n_segments), n_segments, i % n_segments);
   }
   /// The length of the longest segment of any part.
-  [[nodiscard]] std::size_t longest_item() const { return core::partition(setting.part(0), n_segments, 0).count; }
+  [[nodiscard]] std::size_t longest_item() const {
+    return core::partition(setting.call.longest_part(setting.n_ranks), n_segments, 0).count;
+  }
   [[nodiscard]] int left() const { return (setting.rank + setting.n_ranks - 1) % setting.n_ranks; }
   [[nodiscard]] int right() const { return (setting.rank + 1) % setting.n_ranks; }
 
@@ -124,7 +126,7 @@ Schedule all_gather(const Setting& setting) {
 
 Cost cost(const Call& call, std::span<const int> nodes) {
   const auto p = static_cast<int>(nodes.size());
-  const std::size_t n_segments = count_segments(call, call.part(0, p).count, segment_bytes);
+  const std::size_t n_segments = count_segments(call, call.longest_part(p), segment_bytes);
   std::size_t segments_of_all_parts = 0;
   for (int r = 0; r < p; ++r) segments_of_all_parts += std::min(n_segments, call.part(r, p).count);
   const std::uint64_t phases = call.collective == Collective::all_reduce ? 2 : 1;

@@ -42,9 +42,9 @@ class FlatPlan final : public Plan {
         n_ranks_{static_cast<std::size_t>(node.n_ranks())},
         divisor_{call.op == ReduceOp::avg ? node.n_ranks() : 1},
         fold_{loops().find_fold(call.dtype, call.op)},
-        readers_{n_ranks_, input_bytes(0), writing},
+        readers_{n_ranks_, longest_input_bytes(), writing},
         sources_(n_ranks_) {
-    const std::size_t payload = input_bytes(0);  // the longest
+    const std::size_t payload = longest_input_bytes();
     const std::size_t stride = Mailbox::stride(payload);
     mailboxes_.resize(count_turns(payload, n_ranks_, writing));
     segment_ = node.share(mailboxes_.size() * stride);
@@ -93,6 +93,10 @@ class FlatPlan final : public Plan {
   [[nodiscard]] std::size_t input_bytes(std::size_t rank) const {
     return call_.input(static_cast<int>(rank), static_cast<int>(n_ranks_)).count * call_.element_size();
   }
+  [[nodiscard]] std::size_t longest_input_bytes() const {
+    const bool is_part = call_.collective == Collective::all_gather;
+    return (is_part ? call_.longest_part(static_cast<int>(n_ranks_)) : call_.n_elements) * call_.element_size();
+  }
   [[nodiscard]] std::vector<Mailbox>& mailboxes() { return mailboxes_[n_calls_ % mailboxes_.size()]; }
   [[nodiscard]] std::size_t peer() const { return (rank_ + next_peer_) % n_ranks_; }
   [[nodiscard]] bool has_reached(std::size_t rank) {
@@ -119,7 +123,8 @@ class FlatPlan final : public Plan {
     for (std::size_t r = 0; r < n_ranks_; ++r) {
       const core::Slice part = call_.part(static_cast<int>(r), static_cast<int>(n_ranks_));
       std::byte* const target = output_.data() + part.offset * call_.element_size();
-      if (target != input_.data()) copy_bytes(target, mailboxes()[r].payload(), part.count * call_.element_size());
+      if (r == rank_ && target == input_.data()) continue;  // in place
+      copy_bytes(target, mailboxes()[r].payload(), part.count * call_.element_size());
       note_reading(r, part);
     }
   }

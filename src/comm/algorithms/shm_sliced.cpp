@@ -56,14 +56,14 @@ class SlicedPlan final : public Plan {
         rank_{static_cast<std::size_t>(node.rank())},
         n_ranks_{static_cast<std::size_t>(node.n_ranks())},
         n_owners_{static_cast<std::size_t>(slicing.n_owners)},
-        n_chunks_{count_segments(call, slice(0).count, slicing.piece_bytes)},
-        layout_{reduces() ? n_owners_ : 0, n_ranks_, bytes(core::partition(slice(0), n_chunks_, 0)), slicing.writing},
+        n_chunks_{count_segments(call, longest(), slicing.piece_bytes)},
+        layout_{reduces() ? n_owners_ : 0, n_ranks_, bytes(core::partition(longest(), n_chunks_, 0)), slicing.writing},
         is_large_{2 * n_ranks_ * call.bytes().value > runtime::last_level_cache().value},
         fold_{loops().find_fold(call.dtype, call.op)},
         divide_{loops().find_divide(call.dtype)},
         copy_streaming_{loops().copy_streaming},
         segment_{node.share(layout_.bytes())},
-        readers_{n_ranks_, bytes(core::partition(slice(0), n_chunks_, 0)), slicing.writing},
+        readers_{n_ranks_, bytes(core::partition(longest(), n_chunks_, 0)), slicing.writing},
         sources_(n_ranks_) {
     for (std::size_t r = 0; r < n_ranks_; ++r) parts_.push_back(segment_->part(static_cast<int>(r)));
     if (slicing_.finish_across)
@@ -97,6 +97,7 @@ class SlicedPlan final : public Plan {
   [[nodiscard]] core::Slice slice(std::size_t owner) const {
     return call_.part(static_cast<int>(owner), static_cast<int>(n_owners_));
   }
+  [[nodiscard]] std::size_t longest() const { return call_.longest_part(static_cast<int>(n_owners_)); }
   [[nodiscard]] core::Slice piece(std::size_t chunk, std::size_t owner) const {
     return core::partition(slice(owner), n_chunks_, chunk);
   }

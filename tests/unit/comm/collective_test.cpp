@@ -59,6 +59,27 @@ TEST(Call, PartsCoverTheVectorOnceAndRankZerosIsTheLongest) {
         }
 }
 
+TEST(Call, PartsMayBeCutAnywhere) {
+  const std::vector<std::size_t> cuts{0, 5, 5, 6, 20};
+  for (const bool is_order_fixed : {false, true}) {
+    const Call call{.collective = Collective::all_gather,
+                    .n_elements = 20,
+                    .grain = 16,
+                    .is_order_fixed = is_order_fixed,
+                    .cuts = cuts};
+    for (int rank = 0; rank < 4; ++rank) {
+      const std::size_t index = call.index_of_part(rank, 4);
+      EXPECT_EQ(call.part(rank, 4), (core::Slice{cuts[index], cuts[index + 1] - cuts[index]}));
+    }
+    EXPECT_EQ(call.part(1, 4).count, is_order_fixed ? 1U : 0U);  // parts 2 and 1
+    EXPECT_EQ(call.longest_part(4), 14U);
+    EXPECT_FALSE(call.has_equal_parts(4));
+  }
+  const Call sum{.n_elements = 20, .cuts = cuts};  // has no parts
+  EXPECT_EQ(sum.part(1, 4), (core::Slice{5, 5}));
+  EXPECT_EQ(sum.longest_part(4), 5U);
+}
+
 TEST(Call, EqualPartsAreRecognized) {
   EXPECT_TRUE(Call{.n_elements = 0}.has_equal_parts(3));
   EXPECT_TRUE(Call{.n_elements = 12}.has_equal_parts(4));

@@ -145,6 +145,33 @@ TEST_P(OverThreads, PartsMayLieInTheOrderOfATree) {
   });
 }
 
+/// Begins of parts that grow, after an empty one.
+std::vector<std::size_t> growing_parts(std::size_t n_elements, int n_ranks) {
+  const auto n = static_cast<std::size_t>(n_ranks);
+  std::vector<std::size_t> cuts{0};
+  for (std::size_t i = 1; i < n; ++i) cuts.push_back(n_elements * (i - 1) * (i - 1) / (n * n));
+  cuts.push_back(n_elements);
+  return cuts;
+}
+
+TEST_P(OverThreads, PartsMayHaveAnyLength) {
+  for_each_algorithm([&](const Algorithm& algorithm, Collective collective, const std::vector<int>& nodes) {
+    for (const std::size_t n : {0, 5, 1000, 80'021}) {
+      const std::vector<std::size_t> cuts = growing_parts(n, n_ranks());
+      for (const bool is_order_fixed : {false, true}) {
+        if (is_order_fixed && !may_fix_order(algorithm, collective)) continue;
+        const Call call{.collective = collective, .n_elements = n, .is_order_fixed = is_order_fixed, .cuts = cuts};
+        const comm::Traffic traffic =
+            run(nodes, {{.algorithm = &algorithm, .call = call, .n_calls = 1},
+                        {.algorithm = &algorithm, .call = call, .in_place = true, .n_calls = 1}});
+        const comm::Cost cost = algorithm.implementation(collective).cost(call, nodes);
+        EXPECT_EQ(traffic.messages, 2 * cost.messages) << algorithm.name << " " << comm::name(collective) << " " << n;
+        EXPECT_EQ(traffic.bytes, 2 * cost.bytes) << algorithm.name << " " << comm::name(collective) << " " << n;
+      }
+    }
+  });
+}
+
 TEST_P(OverThreads, TrafficIsWhatTheRegistrySays) {
   for_each_algorithm([&](const Algorithm& algorithm, Collective collective, const std::vector<int>& nodes) {
     for (const auto& [n, is_order_fixed] : calls_for_traffic) {

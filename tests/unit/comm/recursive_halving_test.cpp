@@ -49,7 +49,7 @@ void compare(Transport& transport, const Call& call) {
   const Bytes whole = run(transport, call, input);
   const Bytes part = run(transport, as(call, Collective::reduce_scatter), input);
   const Bytes gathered = run(transport, as(call, Collective::all_gather), part);
-  const core::Slice mine = call.part(transport.rank(), transport.n_ranks());
+  const core::Slice mine = as(call, Collective::reduce_scatter).part(transport.rank(), transport.n_ranks());
   const auto where = fmt::format("{} {} of {} elements, grain {}, rank {} of {}", name(call.op), core::name(call.dtype),
                                  call.n_elements, call.grain, transport.rank(), transport.n_ranks());
   const auto expected = std::span{whole}.subspan(mine.offset * call.element_size(), mine.count * call.element_size());
@@ -67,6 +67,10 @@ TEST_P(FixedOrder, ReduceScatterHasTheBitsOfAllReduce) {
       for (const core::DType dtype : core::all_dtypes)
         for (const ReduceOp op : all_reduce_ops)
           compare(transport, {.dtype = dtype, .op = op, .n_elements = 39, .is_order_fixed = true});
+      std::vector<std::size_t> cuts(static_cast<std::size_t>(transport.n_ranks()) + 1, 700);  // all but two are empty
+      cuts.front() = 0;
+      cuts.back() = 1001;
+      compare(transport, {.n_elements = 1001, .is_order_fixed = true, .cuts = cuts});
       for (const std::size_t n : {0, 1, 2, 7, 8, 144, 1001})
         for (const std::size_t grain : {1, 48})
           compare(transport, {.n_elements = n, .grain = grain, .is_order_fixed = true});
