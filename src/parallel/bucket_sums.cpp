@@ -6,7 +6,6 @@
 
 #include "comm/loops.hpp"
 #include "comm/registry.hpp"
-#include "core/timer.hpp"
 #include "parallel/sparse_sum.hpp"
 
 namespace lockstep::parallel {
@@ -34,23 +33,29 @@ BucketSums::BucketSums(comm::Transport& node, comm::Transport& between, NodeFlag
       // An owner's own arena is in its local memory; a tree ends at the first rank.
       target_{setting_.gradients[setting_.is_tree ? 0 : static_cast<std::size_t>(node.rank())]} {
   addends_.reserve(setting_.gradients.size());
-  for (const core::Slice& slice : setting_.slices) {
-    const std::span<float> sum = slice.of(target_);
-    touched_.reserve(setting_.rows->most_parts(slice));
-    plans_.push_back(plan_between(between, slice));
-    if (plans_.back()) plans_.back()->bind(std::as_bytes(sum), std::as_writable_bytes(sum));
+  for (const Share& share : setting_.shares) {
+    touched_.reserve(setting_.rows->most_parts(share.summed));
+    plans_.push_back(plan_between(between, share));
+    if (const auto& plan = plans_.back())
+      plan->bind(std::as_bytes(share.summed.of(target_)),
+                 std::as_writable_bytes((share.is_divided() ? share.updated : share.summed).of(target_)));
     auto& sources = sources_.emplace_back();
-    if (sums_here(slice))
-      sources.push_back(sum);
+    if (sums_here(share.summed))
+      sources.push_back(share.updated.of(target_));
     else
-      for (const std::span<float> arena : setting_.gradients) sources.push_back(slice.of(arena));
+      for (const std::span<float> arena : setting_.gradients) sources.push_back(share.updated.of(arena));
   }
 }
 
 /// Short messages cost their number, not their bytes, so counting rows first would double the cost.
-std::unique_ptr<comm::Plan> BucketSums::plan_between(comm::Transport& between, const core::Slice& slice) {
+std::unique_ptr<comm::Plan> BucketSums::plan_between(comm::Transport& between, const Share& share) {
+  const core::Slice& slice = share.summed;
   if (slice.count == 0 || !has_messages_) return nullptr;
-  const comm::Call call{.n_elements = slice.count, .is_order_fixed = setting_.is_tree};
+  const comm::Call call{
+      .collective = share.is_divided() ? comm::Collective::reduce_scatter : comm::Collective::all_reduce,
+      .n_elements = slice.count,
+      .is_order_fixed = setting_.is_tree,
+      .cuts = share.cuts};
   const comm::Algorithm& algorithm = *comm::choose(call, between.nodes()).algorithm;
   const bool is_sparse = !setting_.is_tree && call.bytes() > comm::largest_short_message &&
                          slice.count <= largest_sparse && setting_.rows->has_rows(slice);
@@ -70,18 +75,12 @@ void BucketSums::ready(std::size_t n) {
 void BucketSums::begin_rest() {
   flags_.publish(Stage::gradients, count(setting_.n_buckets + 1));
   flags_.await_all(Stage::gradients, count(setting_.n_buckets + 1), [&] { progress(); });
-  while (n_begun_ < setting_.slices.size()) begin(n_begun_++);
+  while (n_begun_ < setting_.shares.size()) begin(n_begun_++);
 }
 
 void BucketSums::finish() {
-  const core::Stopwatch watch;
-  for (; n_finished_ < n_begun_; ++n_finished_) {
-    if (!plans_[n_finished_]) continue;
-    flags_.tell_wait(runtime::Wait::bucket, n_finished_);
-    plans_[n_finished_]->wait();
-  }
-  flags_.tell_wait(runtime::Wait::nothing);
-  waited_ += watch.elapsed().value;
+  for (; n_finished_ < n_begun_; ++n_finished_)
+    if (const auto& plan = plans_[n_finished_]) flags_.wait(runtime::Wait::bucket, n_finished_, [&] { plan->wait(); });
 }
 
 void BucketSums::end_step() noexcept {
@@ -93,13 +92,13 @@ void BucketSums::end_step() noexcept {
 /// Starts sums that are ready on this node, and advances started ones, because other nodes may wait for our messages.
 void BucketSums::progress() {
   if (!has_messages_) return;
-  while (n_begun_ < setting_.slices.size() && flags_.all_reached(Stage::gradients, count(n_begun_ + 1)))
+  while (n_begun_ < setting_.shares.size() && flags_.all_reached(Stage::gradients, count(n_begun_ + 1)))
     begin(n_begun_++);
   while (n_finished_ < n_begun_ && (!plans_[n_finished_] || plans_[n_finished_]->test())) ++n_finished_;
 }
 
 void BucketSums::begin(std::size_t bucket) {
-  const core::Slice& slice = setting_.slices[bucket];
+  const core::Slice& slice = setting_.shares[bucket].summed;
   if (!sums_here(slice)) return;
   if (setting_.is_tree)
     sum_in_tree(slice);

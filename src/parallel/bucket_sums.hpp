@@ -1,5 +1,6 @@
 // Sums gradients over all ranks, bucket by bucket. On a node it uses shared memory. Between nodes, one rank per node
-// sums each owner's slice, with the algorithm of comm::choose(), or by touched rows for embeddings.
+// sums each owner's slice, with the algorithm of comm::choose(), or by touched rows for embeddings. Each gets the whole
+// slice, or its part if nodes divide the update.
 // Invariant: only the owner touches its slices of the node's arenas once they are ready; all nodes get the same bits.
 // Used by the synchronizer.
 #pragma once
@@ -13,9 +14,9 @@
 #include "comm/collective.hpp"
 #include "comm/plan.hpp"
 #include "comm/transport.hpp"
-#include "core/units.hpp"
 #include "parallel/node_flags.hpp"
 #include "parallel/parts_exchange.hpp"
+#include "parallel/sharding.hpp"
 #include "parallel/sparse_rows.hpp"
 
 namespace lockstep::parallel {
@@ -25,7 +26,7 @@ struct BucketSumsSetting {
   int n_nodes = 1;
   std::size_t n_buckets = 0;
   std::vector<std::span<float>> gradients{};  ///< the arenas of the node's ranks, in order
-  std::span<const core::Slice> slices{};      ///< the part of each bucket that this rank owns; none if it owns none
+  std::span<const Share> shares{};            ///< of this rank in each bucket; none if it owns none
   bool is_tree = false;                       ///< sums by a binary tree over ranks, then nodes, not in rank order
   const SparseRows* rows = nullptr;           ///< which parts of the slices must be summed; a tree sums everything
 };
@@ -52,17 +53,14 @@ class BucketSums {
   /// Local: the sums have been read, and a new step begins.
   void end_step() noexcept;
 
-  /// After finish(): the arrays whose sum, in order, is the gradient of slice `bucket`. If all ranks share a node and
-  /// only order matters, nothing is summed in advance: the optimizer then reads the slices of all ranks once. Slices
-  /// with rows are summed in advance, because few of their rows are touched.
+  /// After finish(): the arrays whose sum, in order, is the gradient of what this rank updates of `bucket`. If all
+  /// ranks share a node and only order matters, nothing is summed in advance: the optimizer then reads the slices of
+  /// all ranks once. Slices with rows are summed in advance, because few of their rows are touched.
   [[nodiscard]] std::span<const std::span<const float>> sources(std::size_t bucket) const { return sources_[bucket]; }
-
-  /// Time spent waiting for other nodes since construction.
-  [[nodiscard]] core::Seconds waited() const noexcept { return {waited_}; }
 
  private:
   [[nodiscard]] std::uint64_t count(std::size_t n) const noexcept { return n_steps_ * (setting_.n_buckets + 1) + n; }
-  [[nodiscard]] std::unique_ptr<comm::Plan> plan_between(comm::Transport& between, const core::Slice& slice);
+  [[nodiscard]] std::unique_ptr<comm::Plan> plan_between(comm::Transport& between, const Share& share);
   void progress();
   void begin(std::size_t bucket);
   void sum_in_order(const core::Slice& slice);
@@ -84,7 +82,6 @@ class BucketSums {
   std::size_t n_begun_ = 0;
   std::size_t n_finished_ = 0;
   std::uint64_t n_steps_ = 0;
-  double waited_ = 0;
 };
 
 }  // namespace lockstep::parallel

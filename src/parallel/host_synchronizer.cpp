@@ -18,29 +18,39 @@ std::vector<optim::Segment> segments_in(std::span<const Slot> slots, const core:
   return segments;
 }
 
+/// Which part a node has of slices that nodes divide: parts lie in the order of comm::Call::part().
+std::size_t part_of(int node, std::size_t n_nodes, bool is_order_fixed) {
+  return n_nodes == 1 ? 0 : comm::Call{.is_order_fixed = is_order_fixed}.index_of_part(node, static_cast<int>(n_nodes));
+}
+
 }  // namespace
 
 HostSynchronizer::HostSynchronizer(comm::Transport& world, const std::vector<Slot>& slots,
-                                   const SynchronizerOptions& options)
+                                   const SynchronizerOptions& options, Strategy strategy)
     : is_deterministic_{options.is_deterministic},
       needs_norms_{optim::Optimizer{options.optimizer, {}, 0}.needs_norms()},
       placement_{place(world.nodes(), options.is_deterministic)},
       world_rank_{world.rank()},
       node_index_{placement_.nodes[static_cast<std::size_t>(world.rank())]},
-      sharding_{slots, plan_buckets(slots, options.buckets), static_cast<std::size_t>(placement_.n_owners)},
+      sharding_{slots, plan_buckets(slots, options.buckets), static_cast<std::size_t>(placement_.n_owners), false,
+                static_cast<std::size_t>(divides_states(strategy) ? placement_.n_nodes : 1)},
       node_{world.split(node_index_, world.rank())},
       between_{world.split(node_->rank(), node_index_)},
+      shares_{sharding_.shares_of(owner(), part_of(node_index_, sharding_.n_nodes(), is_deterministic_))},
       flags_{*node_},
       parameters_{*node_, sharding_.n_elements()},
       gradients_{node_->share(sharding_.n_elements() * sizeof(float))},
       hashes_{*node_, static_cast<std::size_t>(node_->n_ranks())},
-      norms_{*node_, flags_, sharding_.slots().size(), all_blocks()},
+      norms_{*node_, *between_, flags_, sharding_.slots().size(), all_blocks(), shares_, is_deterministic_},
       rows_{*node_, sharding_.slots()},
       sums_{*node_, *between_, flags_, sums_setting(options.is_deterministic)},
-      guard_{sharding_.slots(), sharding_.pieces_of(owner()), world, *between_, options.guard_interval} {
-  for (const core::Slice& slice : sharding_.slices_of(owner())) {
+      gather_{*between_, flags_, parameters(), shares_, is_deterministic_},
+      guard_{sharding_.slots(), written_pieces(), world, *between_, options.guard_interval} {
+  for (const Share& share : shares_) {
+    const core::Slice& slice = share.updated;
     touched_.reserve(rows_.most_parts(slice));
-    owned_.push_back({slice, optim::Optimizer{options.optimizer, segments_in(sharding_.slots(), slice), slice.count},
+    owned_.push_back({slice, share.is_divided() || node_index_ == 0,
+                      optim::Optimizer{options.optimizer, segments_in(sharding_.slots(), slice), slice.count},
                       norms_.first_block(slice)});
   }
   if (placement_.n_nodes == 1) return;
@@ -66,7 +76,7 @@ std::span<float> HostSynchronizer::gradients_of(int local_rank) const noexcept {
 BucketSumsSetting HostSynchronizer::sums_setting(bool is_tree) const {
   BucketSumsSetting setting{.n_nodes = placement_.n_nodes,
                             .n_buckets = sharding_.buckets().size(),
-                            .slices = sharding_.slices_of(owner()),
+                            .shares = shares_,
                             .is_tree = is_tree,
                             .rows = &rows_};
   for (int rank = 0; rank < node_->n_ranks(); ++rank) setting.gradients.push_back(gradients_of(rank));
@@ -78,6 +88,14 @@ std::vector<Piece> HostSynchronizer::all_blocks() const {
   for (const core::Slice& bucket : sharding_.buckets())
     for (const Piece& block : blocks_in(sharding_.slots(), bucket)) all.push_back(block);
   return all;
+}
+
+/// What this rank writes of its node's parameters.
+std::vector<Piece> HostSynchronizer::written_pieces() const {
+  std::vector<Piece> pieces;
+  for (const Share& share : shares_)
+    for (const Piece& piece : pieces_in(sharding_.slots(), share.summed)) pieces.push_back(piece);
+  return pieces;
 }
 
 void HostSynchronizer::start(const StartAt& at) {
@@ -97,8 +115,8 @@ std::span<const float> HostSynchronizer::read(std::size_t slot) {
 }
 
 void HostSynchronizer::visit(Access access, const std::function<void(const StoredPiece&)>& visitor) {
-  if (access != Access::kept && node_index_ != 0) return;
   for (Owned& owned : owned_) {
+    if (access != Access::kept && !owned.is_own) continue;
     for (const Piece& piece : pieces_in(sharding_.slots(), owned.slice)) {
       visitor({piece, "parameter", piece.slice.of(parameters())});
       if (access == Access::own_parameters) continue;
@@ -109,7 +127,7 @@ void HostSynchronizer::visit(Access access, const std::function<void(const Store
 }
 
 bool HostSynchronizer::flip_bit(std::size_t slot) {
-  for (const Piece& piece : sharding_.pieces_of(owner())) {
+  for (const Piece& piece : written_pieces()) {
     if (piece.slot != slot) continue;
     parallel::flip_bit(piece.slice.of(parameters()).front());
     return true;
@@ -124,14 +142,17 @@ std::optional<optim::LossScale> HostSynchronizer::scale_to_save() {
   return now;
 }
 
-// All nodes but the first add zeros to the bits, not to the values, so every value arrives unchanged, even -0 and NaN.
+// All nodes but the owner add zeros to the bits, not to the values, so every value arrives unchanged, even -0 and NaN.
 void HostSynchronizer::copy_between_nodes() {
-  for (const Owned& owned : owned_) {
-    if (owned.slice.count == 0) continue;
-    const auto values = std::as_writable_bytes(owned.slice.of(parameters()));
-    if (node_index_ != 0) std::fill(values.begin(), values.end(), std::byte{0});
-    const auto plan = comm::make_plan(*between_, {.dtype = core::DType::uint32, .n_elements = owned.slice.count});
-    plan->bind(values, values);
+  for (std::size_t b = 0; b < shares_.size(); ++b) {
+    const Share& share = shares_[b];
+    if (share.summed.empty()) continue;
+    const std::span<float> values = share.summed.of(parameters());
+    const core::Slice own = owned_[b].is_own ? share.part() : core::Slice{};
+    std::ranges::fill(values.first(own.offset), 0.0F);
+    std::ranges::fill(values.subspan(own.end()), 0.0F);
+    const auto plan = comm::make_plan(*between_, {.dtype = core::DType::uint32, .n_elements = values.size()});
+    plan->bind(std::as_bytes(values), std::as_writable_bytes(values));
     plan->run();
   }
 }
@@ -203,9 +224,12 @@ void HostSynchronizer::update(double lr, float scale) {
     norms_.sum_tensors();
     for (const Owned& owned : owned_) norms_.get_tensors(owned.first_block, owned.norms);
   }
-  for (std::size_t b = 0; b < owned_.size(); ++b)
+  for (std::size_t b = 0; b < owned_.size(); ++b) {
     owned_[b].optimizer.finish_step(lr, scale, sums_.sources(b), owned_[b].slice.of(parameters()),
                                     touched_in(owned_[b].slice));
+    gather_.start(b);
+  }
+  gather_.finish();
 }
 
 /// The places in a slice that may have gradients, from its begin; nothing if they may be anywhere, as with rows of

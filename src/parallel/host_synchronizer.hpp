@@ -1,4 +1,5 @@
-// The synchronizer of a host: the ranks of a node share an arena of parameters, and each owns slices of it.
+// The synchronizer of a host: the ranks of a node share an arena of parameters, and each owns slices of it. Each node
+// updates all of them, or a part that it then sends to the others.
 // Invariant: one arena of parameters per node, which only owners write, and only in steps; one arena of gradients per
 // rank.
 // Used by make_synchronizer() and tests; others use synchronizer.hpp.
@@ -19,6 +20,7 @@
 #include "parallel/bucket_sums.hpp"
 #include "parallel/node_flags.hpp"
 #include "parallel/node_norms.hpp"
+#include "parallel/parameter_gather.hpp"
 #include "parallel/replica_guard.hpp"
 #include "parallel/sharding.hpp"
 #include "parallel/shared_array.hpp"
@@ -32,7 +34,8 @@ class HostSynchronizer final : public Synchronizer, public DirectSteps {
  public:
   /// Collective over `world`, which must outlive it. The ranks of a node of the transport share memory; on a machine
   /// with several NUMA domains, each domain may count as a node.
-  HostSynchronizer(comm::Transport& world, const std::vector<Slot>& slots, const SynchronizerOptions& options);
+  HostSynchronizer(comm::Transport& world, const std::vector<Slot>& slots, const SynchronizerOptions& options,
+                   Strategy strategy = Strategy::ddp);
 
   /// The node's arena, which all its ranks read.
   [[nodiscard]] std::span<float> parameters() const noexcept { return parameters_.values(); }
@@ -57,25 +60,25 @@ class HostSynchronizer final : public Synchronizer, public DirectSteps {
 
   [[nodiscard]] const Sharding& sharding() const noexcept override { return sharding_; }
   [[nodiscard]] std::span<const float> read(std::size_t slot) override;
-  /// Each element has one owner per node, which keeps it; that of the first node owns it among all ranks.
+  /// A rank keeps what it updates. What nodes update alike, the first of them owns.
   void visit(Access access, const std::function<void(const StoredPiece&)>& visitor) override;
   [[nodiscard]] std::optional<optim::LossScale> scale_to_save() override;
 
   void set_on_wait(runtime::OnWait on_wait) override { flags_.set_on_wait(std::move(on_wait)); }
-  [[nodiscard]] core::Seconds waited() const noexcept override {
-    return {flags_.waited().value + sums_.waited().value};
-  }
+  [[nodiscard]] core::Seconds waited() const noexcept override { return flags_.waited(); }
 
  private:
-  /// The update of the slice of one bucket that this rank owns on its node.
+  /// This rank's update of one bucket.
   struct Owned {
-    core::Slice slice;
+    core::Slice slice;    ///< Share::updated
+    bool is_own = false;  ///< among all ranks
     optim::Optimizer optimizer;
     std::size_t first_block = 0;
     std::span<double> norms{};  ///< the optimizer's, in the current step
   };
 
   [[nodiscard]] std::size_t owner() const noexcept { return static_cast<std::size_t>(node_->rank()); }
+  [[nodiscard]] std::vector<Piece> written_pieces() const;
   [[nodiscard]] BucketSumsSetting sums_setting(bool is_tree) const;
   [[nodiscard]] std::vector<Piece> all_blocks() const;
   [[nodiscard]] std::span<float> gradients_of(int local_rank) const noexcept;
@@ -97,6 +100,7 @@ class HostSynchronizer final : public Synchronizer, public DirectSteps {
   Sharding sharding_;
   std::unique_ptr<comm::Transport> node_;     ///< ranks that share the arena of parameters
   std::unique_ptr<comm::Transport> between_;  ///< one rank of each node
+  std::vector<Share> shares_;                 ///< of this rank, by bucket
   NodeFlags flags_;
   SharedArray<float> parameters_;
   std::unique_ptr<comm::SharedSegment> gradients_;
@@ -104,6 +108,7 @@ class HostSynchronizer final : public Synchronizer, public DirectSteps {
   NodeNorms norms_;
   SparseRows rows_;
   BucketSums sums_;
+  ParameterGather gather_;
   ReplicaGuard guard_;
   std::vector<Owned> owned_;
   std::vector<core::Slice> touched_{};

@@ -1,4 +1,4 @@
-// The progress of each rank of a node in its step, through shared memory.
+// The progress of each rank of a node in its step, through shared memory; and the time that this rank waits for others.
 // Invariant: one writer per flag, values only grow; a rank that has seen a value sees everything written before it.
 // Used by the synchronizer and its parts.
 #pragma once
@@ -38,26 +38,31 @@ class NodeFlags {
   template <class Meanwhile>
   void await_all(Stage stage, std::uint64_t value, Meanwhile meanwhile) {
     if (all_reached(stage, value)) return;
-    const core::Stopwatch watch;
-    tell_wait(wait_of(stage));
-    comm::wait_until(node_, [&] {
-      meanwhile();
-      return all_reached(stage, value);
+    wait(wait_of(stage), 0, [&] {
+      comm::wait_until(node_, [&] {
+        meanwhile();
+        return all_reached(stage, value);
+      });
     });
-    tell_wait(runtime::Wait::nothing);
-    waited_ += watch.elapsed().value;
   }
   void await_all(Stage stage, std::uint64_t value) {
     await_all(stage, value, [] {});
   }
 
-  /// Sets a function that is called whenever this rank begins or ends waiting for others.
-  void set_on_wait(runtime::OnWait on_wait) { on_wait_ = std::move(on_wait); }
-  void tell_wait(runtime::Wait what, std::size_t number = 0) const {
+  /// Calls `until_then`, which waits for other ranks.
+  template <class UntilThen>
+  void wait(runtime::Wait what, std::size_t number, UntilThen until_then) {
+    const core::Stopwatch watch;
     if (on_wait_) on_wait_(what, number);
+    until_then();
+    if (on_wait_) on_wait_(runtime::Wait::nothing, 0);
+    waited_ += watch.elapsed().value;
   }
 
-  /// Time spent in await_all() since construction.
+  /// Sets a function that is called whenever this rank begins or ends waiting for others.
+  void set_on_wait(runtime::OnWait on_wait) { on_wait_ = std::move(on_wait); }
+
+  /// Time spent in wait() and await_all() since construction.
   [[nodiscard]] core::Seconds waited() const noexcept { return {waited_}; }
 
  private:

@@ -83,21 +83,39 @@ std::size_t cut_length(const Slot& slot) noexcept {
   return (block_elements + aligned - 1) / aligned * aligned;
 }
 
-Sharding::Sharding(std::vector<Slot> slots, std::vector<core::Slice> buckets, std::size_t n_owners, bool is_order_fixed)
-    : slots_{std::move(slots)}, buckets_{std::move(buckets)}, slices_(n_owners) {
+Sharding::Sharding(std::vector<Slot> slots, std::vector<core::Slice> buckets, std::size_t n_owners, bool is_order_fixed,
+                   std::size_t n_nodes)
+    : slots_{std::move(slots)}, buckets_{std::move(buckets)}, n_nodes_{n_nodes}, slices_(n_owners * n_nodes) {
   require_ordered(slots_);
+  const comm::Call call{.is_order_fixed = is_order_fixed && n_nodes_ == 1};
   for (const core::Slice& bucket : buckets_) {
-    const comm::Call call{
-        .collective = comm::Collective::reduce_scatter, .n_elements = bucket.count, .is_order_fixed = is_order_fixed};
-    const auto cut_at = [&](std::size_t place) {
-      return place == bucket.count ? bucket.end() : std::min(nearest_cut(slots_, bucket.offset + place), bucket.end());
-    };
-    for (std::size_t owner = 0; owner < n_owners; ++owner) {
-      const core::Slice part = call.part(static_cast<int>(owner), static_cast<int>(n_owners));
-      const std::size_t begin = cut_at(part.offset);
-      slices_[owner].push_back({begin, cut_at(part.end()) - begin});
+    const std::size_t n_parts = is_divided(bucket) ? n_nodes_ : 1;  // of each owner's slice
+    const std::vector<std::size_t> cuts = cut(bucket, n_owners * n_parts);
+    for (std::size_t i = 0; i < slices_.size(); ++i) {
+      const int owner = static_cast<int>(i / n_nodes_);
+      const std::size_t part = call.index_of_part(owner, static_cast<int>(n_owners)) * n_parts + i % n_nodes_ % n_parts;
+      slices_[i].push_back({cuts[part], cuts[part + 1] - cuts[part]});
     }
   }
+}
+
+bool Sharding::is_divided(const core::Slice& bucket) const noexcept {
+  const auto has_rows_there = [&](const Slot& slot) {
+    return slot.row_elements > 0 && !intersection(slot.slice, bucket).empty();
+  };
+  return n_nodes_ > 1 && std::ranges::none_of(slots_, has_rows_there);
+}
+
+/// Where the parts of `bucket` begin in the arena, and its end.
+std::vector<std::size_t> Sharding::cut(const core::Slice& bucket, std::size_t n_parts) const {
+  const comm::Call call{.collective = comm::Collective::reduce_scatter, .n_elements = bucket.count};
+  std::vector<std::size_t> cuts{bucket.offset};
+  for (std::size_t i = 1; i < n_parts; ++i) {
+    const core::Slice part = call.part(static_cast<int>(i), static_cast<int>(n_parts));
+    cuts.push_back(std::clamp(nearest_cut(slots_, bucket.offset + part.offset), cuts.back(), bucket.end()));
+  }
+  cuts.push_back(bucket.end());
+  return cuts;
 }
 
 std::size_t Sharding::n_complete(std::size_t slot) const noexcept {
@@ -110,11 +128,18 @@ std::span<const core::Slice> Sharding::slices_of(std::size_t owner) const noexce
   return owner < slices_.size() ? std::span<const core::Slice>{slices_[owner]} : std::span<const core::Slice>{};
 }
 
-std::vector<Piece> Sharding::pieces_of(std::size_t owner) const {
-  std::vector<Piece> pieces;
-  for (const core::Slice& slice : slices_of(owner))
-    for (const Piece& piece : pieces_in(slots_, slice)) pieces.push_back(piece);
-  return pieces;
+std::vector<Share> Sharding::shares_of(std::size_t owner, std::size_t part) const {
+  std::vector<Share> shares;
+  if (owner >= n_owners()) return shares;
+  const auto of_part = [&](std::size_t k) { return slices_of(owner * n_nodes_ + k); };
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    const std::size_t begin = of_part(0)[b].offset, end = of_part(n_nodes_ - 1)[b].end();
+    Share& share = shares.emplace_back(Share{.summed = {begin, end - begin}, .updated = of_part(part)[b]});
+    if (!is_divided(buckets_[b])) continue;
+    for (std::size_t k = 0; k < n_nodes_; ++k) share.cuts.push_back(of_part(k)[b].offset - begin);
+    share.cuts.push_back(end - begin);
+  }
+  return shares;
 }
 
 std::vector<Piece> blocks_in(std::span<const Slot> slots, const core::Slice& slice) {

@@ -1,5 +1,5 @@
-// How the arenas are divided: into buckets, which are communicated one after another, and each bucket into one slice
-// for each owner, a rank that sums and updates it.
+// How the arenas are divided: into buckets, which are communicated one after another, each bucket into one slice for
+// each owner on a node, a rank that sums it, and these slices perhaps among nodes, of which each updates a part.
 // Invariant: pure values, on which all ranks agree without a message. Slices are those of comm::Call::part(), but each
 // cut moves to the nearest place where a tensor or one of its blocks (Slot::block) begins. So a slice is also a slice
 // of the logical tensors. In units of plan_units() a cut moves only if a tensor's blocks do not divide block_elements.
@@ -51,12 +51,27 @@ struct Placement {
 /// are smaller.
 [[nodiscard]] std::size_t cut_length(const Slot& slot) noexcept;
 
+/// What one rank does with one bucket.
+struct Share {
+  core::Slice summed{};   ///< it sums this slice of its node's gradients, and writes it of its node's parameters
+  core::Slice updated{};  ///< it updates this part of `summed`, and keeps its states
+  /// The parts of all nodes, in order: where they begin in `summed`, and the end. Empty if each node updates all of it.
+  std::vector<std::size_t> cuts{};
+
+  [[nodiscard]] bool is_divided() const noexcept { return !cuts.empty(); }
+  /// `updated`, from the begin of `summed`.
+  [[nodiscard]] core::Slice part() const noexcept { return updated.seen_from(summed.offset); }
+};
+
 class Sharding {
  public:
   /// `buckets` are ascending and together the whole arena; each begins with a slot. `is_order_fixed`: as in the
   /// comm::Call of a reduce-scatter that gives owners their slices; where whole buckets are summed, no order matters.
-  Sharding(std::vector<Slot> slots, std::vector<core::Slice> buckets, std::size_t n_owners,
-           bool is_order_fixed = false);
+  /// `n_owners`: of a node. If `n_nodes` is greater than 1, so many nodes divide the slices of these owners, except in
+  /// buckets with rows, of which few are touched: gathering whole tables would send more than it saves. Then slices lie
+  /// in the order of owners.
+  Sharding(std::vector<Slot> slots, std::vector<core::Slice> buckets, std::size_t n_owners, bool is_order_fixed = false,
+           std::size_t n_nodes = 1);
 
   [[nodiscard]] std::span<const Slot> slots() const noexcept { return slots_; }
   /// The number of elements of an arena.
@@ -66,16 +81,24 @@ class Sharding {
   /// Returns how many buckets are complete once `slot` and all earlier slots are.
   [[nodiscard]] std::size_t n_complete(std::size_t slot) const noexcept;
 
-  [[nodiscard]] std::size_t n_owners() const noexcept { return slices_.size(); }
-  /// Returns the slices that `owner` sums and updates, one per bucket; they may be empty. Returns none if there is no
-  /// such owner.
+  /// On each node.
+  [[nodiscard]] std::size_t n_owners() const noexcept { return slices_.size() / n_nodes_; }
+  /// Among which slices are divided.
+  [[nodiscard]] std::size_t n_nodes() const noexcept { return n_nodes_; }
+  /// Returns the slices that `owner` updates, one per bucket; they may be empty. Owner i * n_nodes() + k has part k of
+  /// the slices of owner i of a node. Returns none if there is no such owner.
   [[nodiscard]] std::span<const core::Slice> slices_of(std::size_t owner) const noexcept;
-  /// Returns the pieces in these slices.
-  [[nodiscard]] std::vector<Piece> pieces_of(std::size_t owner) const;
+  /// Returns the shares of an owner of a node with part `part` of n_nodes(), one per bucket; none if there is no such
+  /// owner.
+  [[nodiscard]] std::vector<Share> shares_of(std::size_t owner, std::size_t part = 0) const;
 
  private:
+  [[nodiscard]] bool is_divided(const core::Slice& bucket) const noexcept;
+  [[nodiscard]] std::vector<std::size_t> cut(const core::Slice& bucket, std::size_t n_parts) const;
+
   std::vector<Slot> slots_;
   std::vector<core::Slice> buckets_;
+  std::size_t n_nodes_;
   std::vector<std::vector<core::Slice>> slices_;  ///< by owner
 };
 

@@ -11,14 +11,13 @@ namespace lockstep::parallel {
 
 std::unique_ptr<Synchronizer> make_synchronizer(Strategy strategy, comm::Transport& world, comm::DeviceGroup* devices,
                                                 const std::vector<Slot>& slots, const SynchronizerOptions& options) {
-  switch (strategy) {
-    case Strategy::ddp:
-      if (runtime::is_host_the_device()) return std::make_unique<HostSynchronizer>(world, slots, options);
-      return std::make_unique<DeviceSynchronizer>(world, devices, slots, options);
-  }
-  core::fail_usage({.what = "no synchronizer divides what this strategy divides",
-                    .where = "strategy",
-                    .expected = fmt::format("{}", fmt::join(core::names_of(all_strategies), ", "))});
+  const bool is_host = runtime::is_host_the_device();
+  if (!exists_on(!is_host, strategy))
+    core::fail_usage({.what = "no synchronizer divides what this strategy divides",
+                      .where = "strategy",
+                      .expected = fmt::format("{}", fmt::join(core::names_of(strategies_on(!is_host)), ", "))});
+  if (is_host) return std::make_unique<HostSynchronizer>(world, slots, options, strategy);
+  return std::make_unique<DeviceSynchronizer>(world, devices, slots, options);
 }
 
 }  // namespace lockstep::parallel

@@ -50,6 +50,11 @@ TEST_F(TrainOnDevice, AutoIsTheHostWithoutAGpuAndCudaIsRefused) {
           {{2}, "train toy 1 --run-dir auto-shared", {"device  host: ranks 0 and 1 share one GPU"}},
           {{1}, "train toy --device host --dry-run", {"of host memory per rank", "toy, f32\n"}, {}, 0, {"\ndevice"}},
           {{2}, "train toy --device cuda --dry-run --share-gpu --init-from nowhere", {"nowhere"}, {}, 2},
+          {{1},
+           "train toy --device cuda --strategy zero1",
+           {"strategy 'zero1' is not for GPUs in this version (strategy)", "  fix: ", "--device host"},
+           {},
+           2},
       });
 }
 

@@ -72,6 +72,16 @@ TEST_F(TrainTold, TheTutorialsOwnLines) {
               {"[GPU1] Epoch 0 | Batchsize: 16 | Steps: 64\n", "\nEpoch 0 | Training checkpoint saved at "});
 }
 
+TEST_F(TrainTold, WhatAStrategyDivides) {
+  const std::string toy = "train toy --strategy zero1 --threads 1 ";
+  const Ended on_two = support::run_lockstep(support::words_of(toy + "--dry-run"), {0, 1});
+  expect_line(on_two,
+              "strategy +zero1: each node keeps all parameters, .* and all ranks divide the optimizer states\n");
+  EXPECT_FALSE(has(on_two.err, "the same as ddp")) << on_two.err;
+  const Ended on_one = support::run_lockstep(support::words_of(toy + "--max-steps 1 --run-dir r"), {0, 0});
+  expect_once(on_one.err, "strategy zero1 is the same as ddp here");
+}
+
 TEST_F(TrainTold, TimesByLayer) {
   const std::string digits = "digits --synthetic-samples 640 --max-steps 7 --profile --run-dir ";
   const Ended ran = trained(digits + "one", 2);

@@ -150,7 +150,7 @@ const std::vector<DrawnKey>& drawn_keys() {
       {"power", {"1", "2"}},
       {"min-lr", {"0", "0.0001"}},
       {"precision", {"f32", "bf16"}, {}, {"f32", "bf16", "f16"}},
-      {"strategy", {"ddp"}},
+      {"strategy", {"ddp", "zero1"}, {}, {"ddp"}},
       {"graph", {}, "of GPUs", {"off", "compute", "step"}},
       {"deterministic", {}, "always true here: bits are compared"},
       {"lanes", {"4", "8"}},

@@ -153,6 +153,20 @@ TEST(Resume, OnOtherNodesGivesTheBitsOfTheWhole) {
       whole);
 }
 
+// On several nodes zero1 divides what ddp has on each of them.
+TEST(Resume, OnOtherNodesByAnotherStrategyGivesTheBitsOfTheWhole) {
+  const TemporaryFolder folder;
+  const std::string length = "--epochs 2 --optimizer lamb --lr 0.01 --clip-norm 0.5 --save-every=1 ";
+  const std::string whole = run(digits, length + "--run-dir " + folder / "whole").line("digest");
+  ASSERT_FALSE(whole.empty());
+  const std::string on = length + "--resume auto --run-dir " + folder / "part";
+  run(digits, on + " --strategy zero1 --max-steps 5", {0, 0, 1, 1});
+  EXPECT_TRUE(fs::exists(folder / "part/checkpoints/step-000000005/rank-00003.h5")) << "each rank saves what it owns";
+  run(digits, on + " --strategy ddp --max-steps 9", {0, 1});
+  run(digits, on + " --strategy zero1 --max-steps 12", {0});
+  EXPECT_EQ(run(digits, on + " --strategy zero1", {0, 1, 0, 2}).line("digest"), whole);
+}
+
 /// Ranks and precision of a run whose checkpoints others read.
 struct Writer {
   int n_ranks;

@@ -156,7 +156,8 @@ constexpr std::array keys{
         goes_with("schedule", "cosine polynomial")),
 
     key(Section::machine, "precision", &Recipe::precision, "P", "auto: f32 on hosts, bf16 on GPUs, f16 on older ones"),
-    key(Section::machine, "strategy", &Recipe::strategy, "S", "how ranks divide the work (ddp: data-parallel)"),
+    key(Section::machine, "strategy", &Recipe::strategy, "S",
+        "zero1: the ranks of all nodes divide the optimizer's states"),
     key(Section::machine, "graph", &Recipe::graph, "G", "on GPUs: part of a step that is recorded and replayed"),
     key(Section::machine, "deterministic", &Recipe::deterministic, "",
         "bit-identical on any rank count that divides lanes (GPUs: same count)"),

@@ -8,14 +8,14 @@
 #include <fstream>
 #include <span>
 #include <system_error>
+#include <utility>
 #include <vector>
 
-#include "comm/registry.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/print.hpp"
 #include "core/temporary.hpp"
-#include "parallel/slots.hpp"
+#include "parallel/traffic.hpp"
 #include "runtime/interrupt.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/together.hpp"
@@ -135,37 +135,17 @@ std::string traffic_text(const DryRun& plan) {
 
 }  // namespace
 
-// Slice by slice, in the order of sums.
 std::uint64_t network_bytes(const Recipe& recipe, const nn::Network& network, const parallel::Sharding& sharding,
-                            int n_nodes) {
-  if (n_nodes == 1) return 0;
-  const std::vector<int> nodes = comm::one_rank_each(n_nodes);
-  const auto cost_of = [&](std::size_t n_elements) {
-    const comm::Call call{.n_elements = n_elements, .is_order_fixed = recipe.deterministic};
-    return comm::choose(call, nodes).algorithm->all_reduce.cost(call, nodes).bytes;
-  };
-  const std::span<const parallel::Slot> slots = sharding.slots();
-  std::uint64_t bytes = 0;
-  for (std::size_t owner = 0; owner < sharding.n_owners(); ++owner) {
-    for (const core::Slice& slice : sharding.slices_of(owner)) {
-      std::size_t n_without_rows = 0;
-      bool has_rows = false;
-      for (const parallel::Piece& piece : parallel::pieces_in(slots, slice)) {
-        const bool is_table = slots[piece.slot].row_elements > 0;
-        has_rows = has_rows || is_table;
-        if (!is_table) n_without_rows += piece.slice.count;
-      }
-      if (!has_rows) n_without_rows = slice.count;  // with the gaps between slots
-      if (n_without_rows > 0) bytes += cost_of(n_without_rows);
-    }
-  }
-  for (const parallel::Slot& slot : slots) {
-    if (slot.row_elements == 0) continue;
-    const std::uint64_t n_rows = recipe.batch * ids_of_sample(network, slot.name);
-    const std::uint64_t of_rows = n_rows * (slot.row_elements + 2) * sizeof(float) * (nodes.size() - 1);
-    bytes += std::min(cost_of(slot.slice.count), of_rows);
-  }
-  return bytes;
+                            std::vector<int> nodes) {
+  std::vector<std::uint64_t> rows_touched;
+  for (const parallel::Slot& slot : sharding.slots())
+    rows_touched.push_back(slot.row_elements > 0 ? recipe.batch * ids_of_sample(network, slot.name) : 0);
+  return parallel::count_traffic(sharding, {.nodes = std::move(nodes),
+                                            .is_deterministic = recipe.deterministic,
+                                            .clips = recipe.clip_norm > 0,
+                                            .has_norms = optim::needs_norms(recipe.optimizer.kind),
+                                            .rows_touched = std::move(rows_touched)})
+      .bytes;
 }
 
 DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& topology, nn::Device& device,
@@ -176,7 +156,9 @@ DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& top
   DryRun plan = plan_of(world, topology, recipe, learner.network(), batches, goal);
   plan.activation_bytes = learner.executor().n_bytes();
   plan.arena_bytes = learner.executor().arena_elements() * sizeof(float);
-  plan.network_bytes = network_bytes(recipe, learner.network(), learner.synchronizer().sharding(), topology.n_nodes);
+  std::vector<int> nodes;
+  for (const runtime::Place& place : topology.places) nodes.push_back(place.node);
+  plan.network_bytes = network_bytes(recipe, learner.network(), learner.synchronizer().sharding(), std::move(nodes));
   plan.shared_bytes = plan.arena_bytes * (plan.n_ranks - plan.n_nodes);
   if (batches.most() > whole_groups(recipe, most_tried))  // the learner is made for these
     plan.activation_bytes =
@@ -189,7 +171,7 @@ DryRun plan_run(const runtime::Communicator& world, const runtime::Topology& top
   const std::uint64_t of_batch =
       is_too_large ? batches.most() * nn::n_elements(batches.info().input) * sizeof(float) : 0;
   const std::uint64_t mine =
-      copy_bytes(recipe, plan.arena_bytes, n_local) +
+      copy_bytes(recipe, owned_bytes(recipe, learner.network(), plan.arena_bytes, world.n_ranks(), n_local)) +
       std::max(memory_of_process("VmHWM:"), memory_of_process("VmRSS:") + plan.activation_bytes + of_batch +
                                                 untouched_bytes(plan.arena_bytes, n_local, world.rank() == 0));
   for (const std::uint64_t bytes : runtime::gather_values(world, std::span{&mine, 1}))

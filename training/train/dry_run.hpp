@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "nn/graph/network.hpp"
 #include "parallel/sharding.hpp"
@@ -46,11 +47,11 @@ struct DryRun {
   std::optional<OfGpu> of_gpu{};  ///< nothing on a host
 };
 
-/// Returns the bytes that all nodes send in a step on hosts. Slots of `sharding` have the names of parameters. If rows
-/// of a table travel, every node sends a row and its place for each id of its samples to each other node; less if ids
-/// repeat.
+/// Returns the bytes that all nodes send in a step on hosts. `nodes`: of all ranks. Slots of `sharding` have the names
+/// of parameters. If rows of a table travel, every node sends a row and its place for each id of its samples to each
+/// other node; less if ids repeat.
 [[nodiscard]] std::uint64_t network_bytes(const Recipe& recipe, const nn::Network& network,
-                                          const parallel::Sharding& sharding, int n_nodes);
+                                          const parallel::Sharding& sharding, std::vector<int> nodes);
 
 /// A learner that is made only for plan_run() needs at most this many samples of a rank.
 inline constexpr std::uint64_t most_tried = 256;

@@ -12,6 +12,7 @@
 #include <memory>
 #include <numeric>
 #include <system_error>
+#include <variant>
 
 #include "core/error.hpp"
 #include "core/suggest.hpp"
@@ -26,7 +27,8 @@
 namespace lockstep::training {
 namespace {
 
-std::string remedies(const Recipe& recipe, const MemoryNeed& need, const Fitting& fitting, std::uint64_t n_local) {
+std::string remedies(const Recipe& recipe, const MemoryNeed& need, const Fitting& fitting, std::uint64_t n_local,
+                     int n_ranks) {
   std::vector<std::string> remedies;
   const auto of_group = [&](const Recipe& other) {
     return other.bn_group == recipe.bn_group
@@ -45,6 +47,9 @@ std::string remedies(const Recipe& recipe, const MemoryNeed& need, const Fitting
   const bool has_own_memory = recipe.device.has_own_memory;
   if (recipe.precision == nn::Precision::f32 && (!has_own_memory || need.activations > 2 * need.arena))
     remedies.emplace_back(has_own_memory ? "--precision auto" : "--precision bf16");
+  const bool has_more_nodes = static_cast<std::uint64_t>(n_ranks) > n_local;
+  if (!has_own_memory && has_more_nodes && need.optimizer > 0 && !parallel::divides_states(recipe.strategy))
+    remedies.emplace_back("--strategy zero1, which divides the optimizer's state among all nodes");
   if (n_local > 1) remedies.emplace_back("fewer ranks per node");
   remedies.emplace_back(has_own_memory ? "--device host --dry-run reports the need on a host"
                                        : "--dry-run reports the need of a run");
@@ -68,7 +73,7 @@ struct Room {
                                         text(room.n_sharing * need.activations), room.left, text(room.bytes)),
                     .where = "memory",
                     .expected = "room for activations, parameters, gradients and the optimizer's state",
-                    .fix = remedies(recipe, need, find_fitting(recipe, all, n_ranks, plan), n_local)});
+                    .fix = remedies(recipe, need, find_fitting(recipe, all, n_ranks, plan), n_local, n_ranks)});
 }
 
 std::uint64_t less(std::uint64_t bytes, std::uint64_t others) { return bytes - std::min(bytes, others); }
@@ -151,9 +156,9 @@ MemoryNeed memory_need(nn::Device& device, const Recipe& recipe, const nn::Netwo
   need.activations = planned.activations;
   need.arena = planned.arena;
   need.weights = planned.weights;
-  need.optimizer = n_states(recipe) * need.arena / (recipe.device.has_own_memory ? 1 : n_local);
-  need.copy =
-      copy_bytes(recipe, need.arena, recipe.device.has_own_memory ? static_cast<std::uint64_t>(n_ranks) : n_local);
+  const std::uint64_t owned = owned_bytes(recipe, network, need.arena, n_ranks, n_local);
+  need.optimizer = n_states(recipe) * (recipe.device.has_own_memory ? need.arena : owned);
+  need.copy = copy_bytes(recipe, owned);
   if (recipe.has_lanes())  // sums that wait for their other half: see parallel::Lanes
     need.optimizer +=
         static_cast<std::uint64_t>(std::popcount(recipe.lanes / static_cast<std::uint64_t>(n_ranks) - 1)) * need.arena;
@@ -166,8 +171,21 @@ PlanActivations activations_planner(nn::Device& device, const nn::Network& netwo
   };
 }
 
-std::uint64_t copy_bytes(const Recipe& recipe, std::uint64_t arena_bytes, std::uint64_t n_owners) {
-  return recipe.save_every.value > 0 ? (1 + n_states(recipe)) * arena_bytes / n_owners : 0;
+std::uint64_t owned_bytes(const Recipe& recipe, const nn::Network& network, std::uint64_t arena_bytes, int n_ranks,
+                          std::uint64_t n_local) {
+  const auto n_all = static_cast<std::uint64_t>(n_ranks);
+  if (recipe.device.has_own_memory) return arena_bytes / n_all;
+  if (!parallel::divides_states(recipe.strategy)) return arena_bytes / n_local;
+  std::uint64_t of_tables = 0;
+  for (const nn::Node& node : network.nodes())
+    if (const auto* const embedding = std::get_if<nn::Embedding>(&node.layer); embedding != nullptr)
+      if (!recipe.deterministic && network.n_readers(node.parameters[0]) == 1)
+        of_tables += embedding->n_rows * embedding->width * sizeof(float);
+  return of_tables / n_local + less(arena_bytes, of_tables) / n_all;
+}
+
+std::uint64_t copy_bytes(const Recipe& recipe, std::uint64_t owned) {
+  return recipe.save_every.value > 0 ? (1 + n_states(recipe)) * owned : 0;
 }
 
 void compare_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_local, int n_ranks,

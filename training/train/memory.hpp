@@ -53,8 +53,13 @@ void require_address_space();
 /// The planning function of memory_need(). Its arguments must outlive it.
 [[nodiscard]] PlanActivations activations_planner(nn::Device& device, const nn::Network& network, int n_ranks);
 
-/// The bytes that one of `n_owners` ranks copies for --save-every: its part of parameters and the optimizer's state.
-[[nodiscard]] std::uint64_t copy_bytes(const Recipe& recipe, std::uint64_t arena_bytes, std::uint64_t n_owners);
+/// The bytes of parameters that one rank saves, and whose states it keeps on a host. With divided states, tables of
+/// embeddings count as whole on each node: their touched rows are summed, if that is faster.
+[[nodiscard]] std::uint64_t owned_bytes(const Recipe& recipe, const nn::Network& network, std::uint64_t arena_bytes,
+                                        int n_ranks, std::uint64_t n_local);
+
+/// The bytes that a rank copies for --save-every: its part of parameters and the optimizer's state.
+[[nodiscard]] std::uint64_t copy_bytes(const Recipe& recipe, std::uint64_t owned);
 
 /// The size of a checkpoint on disk, within some KiB.
 [[nodiscard]] core::Bytes checkpoint_bytes(const Recipe& recipe, const nn::Network& network);

@@ -77,6 +77,10 @@ Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const 
     setup.warnings.push_back(
         "on GPUs a deterministic run has no lanes, and the same bits only on the same number of ranks; --device host "
         "has them on any");
+  if (parallel::divides_states(recipe.strategy) && place.topology.n_nodes == 1)
+    setup.warnings.push_back(
+        fmt::format("strategy {} is the same as ddp here: the ranks of one node always divide the optimizer's states",
+                    name(recipe.strategy)));
   if (!recipe.device.has_own_memory && options.device.shares_gpu)
     setup.warnings.push_back("--share-gpu has no effect: this run is on the host");
   if (const auto why_not = why_not_tuned(recipe, options); options.tune && !why_not.empty())

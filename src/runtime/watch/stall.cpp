@@ -60,8 +60,8 @@ std::vector<Finding> find_culprits(const std::vector<Finding>& findings) {
 std::string describe_wait(const Finding& finding) {
   switch (finding.wait) {
     case Wait::gradients: return "the gradients of all ranks of the node";
-    case Wait::norms: return "the norms of all ranks of the node";
-    case Wait::parameters: return "the update by all ranks of the node";
+    case Wait::norms: return "the norms of other ranks";
+    case Wait::parameters: return "the update by other ranks";
     case Wait::bucket: return fmt::format("all-reduce bucket {}", finding.wait_number);
     case Wait::agreement: return "the agreement of all ranks";
     case Wait::nothing: break;

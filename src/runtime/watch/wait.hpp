@@ -12,9 +12,9 @@ namespace lockstep::runtime {
 enum class Wait : std::uint32_t {
   nothing,     ///< computes, reads or writes
   gradients,   ///< of the ranks of its node
-  norms,       ///< of the ranks of its node
-  parameters,  ///< updated by the ranks of its node
-  bucket,      ///< the all-reduce of bucket `number` between nodes
+  norms,       ///< of the ranks of its node, or of other nodes
+  parameters,  ///< updated by the ranks of its node, or by other nodes
+  bucket,      ///< the sum of bucket `number` between nodes
   agreement    ///< of all ranks on a step
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "unit/parallel/ranks.hpp"
 
@@ -132,21 +133,61 @@ TEST(Sharding, IsEvenButForBlocks) {
   }
 }
 
-TEST(Sharding, PiecesOfAllOwnersAreAllSlots) {
-  const std::vector<Slot> slots = support::odd_slots();
-  for (std::size_t n_owners = 1; n_owners <= 9; ++n_owners) {
-    const Sharding sharding = shard(slots, n_owners);
-    std::vector<float> n_owned(sharding.n_elements());
-    for (std::size_t owner = 0; owner < n_owners + 1; ++owner)
-      for (const Piece& piece : sharding.pieces_of(owner)) {
-        EXPECT_EQ(intersection(piece.slice, slots[piece.slot].slice), piece.slice);
-        for (std::size_t i = piece.slice.offset; i < piece.slice.end(); ++i) ++n_owned[i];
+TEST(Sharding, ThereIsNoOwnerBeyondTheLast) {
+  const Sharding sharding = shard(layers(), 3);
+  EXPECT_EQ(sharding.n_owners(), 3U);
+  EXPECT_TRUE(sharding.slices_of(3).empty());
+  EXPECT_TRUE(sharding.shares_of(3).empty());
+}
+
+/// What all shares of all owners update, by element.
+std::vector<int> times_updated(const Sharding& sharding) {
+  std::vector<int> times(sharding.n_elements());
+  for (std::size_t owner = 0; owner < sharding.n_owners(); ++owner)
+    for (std::size_t part = 0; part < sharding.n_nodes(); ++part)
+      for (const Share& share : sharding.shares_of(owner, part))
+        for (std::size_t i = share.updated.offset; i < share.updated.end(); ++i) ++times[i];
+  return times;
+}
+
+TEST(Sharding, NodesDivideTheSlicesOfTheirOwners) {
+  for (const std::vector<Slot>& slots : {layers(), support::odd_slots()}) {
+    for (std::size_t n_owners = 1; n_owners <= 3; ++n_owners) {
+      for (std::size_t n_nodes = 2; n_nodes <= 5; ++n_nodes) {
+        const Sharding sharding{slots, plan_buckets(slots, small), n_owners, false, n_nodes};
+        EXPECT_EQ(sharding.n_owners(), n_owners);
+        EXPECT_EQ(times_updated(sharding), std::vector<int>(sharding.n_elements(), 1));
+        for (std::size_t owner = 0; owner < n_owners; ++owner) {
+          const std::vector<Share> of_first = sharding.shares_of(owner);
+          for (std::size_t part = 0; part < n_nodes; ++part) {
+            const std::vector<Share> shares = sharding.shares_of(owner, part);
+            ASSERT_EQ(shares.size(), sharding.buckets().size());
+            for (std::size_t b = 0; b < shares.size(); ++b) {
+              EXPECT_EQ(shares[b].summed, of_first[b].summed);
+              ASSERT_EQ(shares[b].cuts.size(), n_nodes + 1);
+              EXPECT_EQ(shares[b].cuts.back(), shares[b].summed.count);
+              EXPECT_EQ(shares[b].part().offset, shares[b].cuts[part]);
+              EXPECT_EQ(shares[b].part().end(), shares[b].cuts[part + 1]);
+            }
+          }
+        }
       }
-    std::vector<float> expected(sharding.n_elements());
-    support::fill(slots, expected, [](std::size_t) { return 1.0F; });
-    EXPECT_EQ(n_owned, expected);
-    EXPECT_TRUE(sharding.slices_of(n_owners).empty());
+    }
   }
+}
+
+TEST(Sharding, NodesDoNotDivideBucketsWithRows) {
+  std::vector<Slot> slots = layers();
+  slots[2].row_elements = 64;
+  const Sharding sharding{slots, plan_buckets(slots, small), 2, false, 3};
+  const std::vector<int> times = times_updated(sharding);
+  std::size_t n_with_rows = 0;
+  for (const core::Slice& bucket : sharding.buckets()) {
+    const bool has_rows = !intersection(bucket, slots[2].slice).empty();
+    n_with_rows += has_rows ? 1 : 0;
+    for (std::size_t i = bucket.offset; i < bucket.end(); ++i) ASSERT_EQ(times[i], has_rows ? 3 : 1) << i;
+  }
+  EXPECT_EQ(n_with_rows, 1U);
 }
 
 // A bucket is complete with the last of its slots, and not before.
@@ -163,8 +204,11 @@ TEST(Sharding, CountsCompleteBuckets) {
 
 TEST(Sharding, BlocksAreTheSameForAnyOwners) {
   const std::vector<Slot> slots = layers();
-  for (std::size_t n_owners = 1; n_owners <= 5; ++n_owners) {
-    const Sharding sharding = shard(slots, n_owners);
+  constexpr std::pair<std::size_t, std::size_t> owners[] = {{1, 1}, {2, 1}, {3, 1}, {4, 1},
+                                                            {5, 1}, {2, 2}, {1, 3}, {3, 4}};
+  for (const auto& [n_of_node, n_nodes] : owners) {
+    const std::size_t n_owners = n_of_node * n_nodes;
+    const Sharding sharding{slots, plan_buckets(slots, small), n_of_node, false, n_nodes};
     for (std::size_t b = 0; b < sharding.buckets().size(); ++b) {
       const std::vector<Piece> whole = blocks_in(slots, sharding.buckets()[b]);
       std::vector<Piece> together;

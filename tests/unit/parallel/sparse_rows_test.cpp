@@ -52,14 +52,14 @@ bool is_table_zero(std::span<const Slot> slots, std::span<const float> gradients
 }
 
 std::vector<float> train(const Nodes& nodes, RowValue value, bool is_sparse, double clip_norm,
-                         bool is_deterministic = false) {
+                         bool is_deterministic = false, Strategy strategy = Strategy::ddp) {
   std::vector<float> parameters;
   SynchronizerOptions options{.optimizer = optim::default_spec(optim::OptimizerKind::adamw),
                               .is_deterministic = is_deterministic};
   options.buckets = {{support::small_bucket_bytes}, {256}, {256}};
   comm::run_as_threads(nodes, [&](comm::Transport& world) {
     const auto slots = make_slots(is_sparse);
-    HostSynchronizer synchronizer{world, slots, options};
+    HostSynchronizer synchronizer{world, slots, options, strategy};
     synchronizer.start({});
     for (int step = 0; step < 4; ++step) {
       if (is_sparse && step > 0) {
@@ -81,18 +81,23 @@ TEST(SparseRows, ParametersAreThoseOfDenseGradients) {
     const bool is_ordered = *std::max_element(nodes.begin(), nodes.end()) < 2;
     const RowValue value = is_ordered ? support::odd_value : support::small_integer;
     for (const double clip_norm : {0.0, 0.5}) {
-      const auto sparse = train(nodes, value, true, clip_norm);
       const auto dense = train(nodes, value, false, clip_norm);
-      ASSERT_EQ(sparse.size(), dense.size());
-      EXPECT_EQ(std::memcmp(sparse.data(), dense.data(), dense.size() * sizeof(float)), 0) << support::describe(nodes);
+      for (const Strategy strategy : all_strategies) {
+        const auto sparse = train(nodes, value, true, clip_norm, false, strategy);
+        ASSERT_EQ(sparse.size(), dense.size());
+        EXPECT_EQ(std::memcmp(sparse.data(), dense.data(), dense.size() * sizeof(float)), 0)
+            << support::describe(nodes) << ", " << name(strategy);
+      }
     }
   }
 }
 
 TEST(SparseRows, AreZeroAfterStepsThatSumInATree) {
   for (const Nodes& nodes : {Nodes{0}, Nodes{0, 0}, Nodes{0, 0, 0, 0}, Nodes{0, 0, 1, 1}})
-    EXPECT_EQ(train(nodes, support::odd_value, true, 0, true), train(nodes, support::odd_value, false, 0, true))
-        << support::describe(nodes);
+    for (const Strategy strategy : all_strategies)
+      EXPECT_EQ(train(nodes, support::odd_value, true, 0, true, strategy),
+                train(nodes, support::odd_value, false, 0, true))
+          << support::describe(nodes) << ", " << name(strategy);
 }
 
 TEST(SparseRows, OnlyTouchedRowsAreRead) {

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "comm/transport_threads.hpp"
-#include "core/error.hpp"
 #include "parallel/host_synchronizer.hpp"
 #include "unit/parallel/ranks.hpp"
 
@@ -369,18 +368,6 @@ TEST(HostSynchronizer, WhatIsVisitedIsAllThatARunNeeds) {
       });
     }
   }
-}
-
-TEST(MakeSynchronizer, RefusesAStrategyThatNothingImplements) {
-  comm::run_as_threads({0}, [](comm::Transport& world) {
-    const auto make = [&](Strategy strategy) {
-      return make_synchronizer(strategy, world, nullptr, support::make_slots({10}), options_for(OptimizerKind::sgd));
-    };
-    for (const Strategy strategy : all_strategies) EXPECT_NE(make(strategy), nullptr);
-    const auto refusal = core::complaint_of([&] { static_cast<void>(make(Strategy{250})); });
-    ASSERT_TRUE(refusal && refusal->code() == core::ExitCode::usage);
-    EXPECT_EQ(refusal->problem().expected, "ddp");
-  });
 }
 
 // A host skips no step, so each one is an update of a run that began on a GPU.

@@ -38,7 +38,8 @@ TEST(RecipeCheck, WordsHaveNearMisses) {
   EXPECT_TRUE(has(refused_text(toy, {"--precision", "bf61"}), "did you mean 'bf16'?"));
   EXPECT_TRUE(has(refused_text(toy, {"--strategy", "dpd"}), "did you mean 'ddp'?"));
   EXPECT_TRUE(has(refused_text(toy, {"--strategy", "fsdp"}), "strategy 'fsdp' is not in this version (--strategy)\n"));
-  EXPECT_TRUE(has(refused_text(toy + "strategy = \"zero1\"\n"), "not in this version"));
+  EXPECT_TRUE(has(refused_text(toy + "strategy = \"zero2\"\n"), "not in this version"));
+  EXPECT_EQ(resolve(toy, {"--strategy", "zero1"}).recipe.strategy, Strategy::zero1);
   EXPECT_TRUE(has(refused_text(toy, {"--cache", "nod"}), "did you mean 'node'?"));
   EXPECT_TRUE(has(refused_text(toy, {"--augment", "flop"}), "did you mean 'flip'?"));
   EXPECT_TRUE(has(refused_text(toy + "augment = \"crop\"\n"), "augment, folder/r.toml:2:11"));

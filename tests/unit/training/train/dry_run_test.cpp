@@ -19,8 +19,11 @@ std::uint64_t traffic_of(const nn::Network& network, std::uint64_t batch, int n_
   Recipe recipe;
   recipe.batch = batch;
   const parallel::Slot slot{.name = "wte.weight", .slice = {0, 16'000}, .row_elements = sends_rows ? 16U : 0U};
-  const parallel::Sharding sharding{{slot}, {slot.slice}, 1};
-  return network_bytes(recipe, network, sharding, n_nodes);
+  const parallel::Sharding sharding{{slot}, {slot.slice}, 1}, of_nothing{{}, {}, 1};
+  const auto bytes = [&](const parallel::Sharding& of) {
+    return network_bytes(recipe, network, of, comm::one_rank_each(n_nodes));
+  };
+  return bytes(sharding) - bytes(of_nothing);  // without those of a step's end
 }
 
 TEST(NetworkBytes, HaveARowForEachIdThatIsLookedUp) {

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "nn/graph/network.hpp"
 #include "unit/training/recipe/fixture.hpp"
 
 namespace lockstep::training {
@@ -49,6 +50,28 @@ TEST(Memory, HasLimitsOfAProcess) {
   EXPECT_NO_THROW(compare_memory(recipe, need, 1, 1, "node7", any, {need.own() + need.shared(1), need.own()}));
   message = refused_memory(recipe, 1, any, {any, 2 * gb});
   EXPECT_TRUE(has(message, "data (ulimit -d) leaves 2 GB")) << message;
+}
+
+TEST(Memory, OtherNodesCanKeepStates) {
+  const auto refused_on = [](Strategy strategy, int n_ranks) {
+    const Recipe recipe{.batch = 64, .strategy = strategy};
+    return refused([&] { compare_memory(recipe, need, 2, n_ranks, "node7", gb, {any, any}); });
+  };
+  EXPECT_TRUE(has(refused_on(Strategy::ddp, 4), "--strategy zero1, which divides"));
+  EXPECT_FALSE(has(refused_on(Strategy::ddp, 2), "--strategy"));
+  EXPECT_FALSE(has(refused_on(Strategy::zero1, 4), "--strategy"));
+}
+
+// 4,000 bytes of a table, and 8,000 of other parameters.
+TEST(Memory, OwnersAreThoseOfANodeOrAll) {
+  nn::Network network;
+  const nn::Value row = network.embedding("table", network.ids(1), {.n_rows = 100, .width = 10});
+  static_cast<void>(network.linear("head", row, {.n_out = 5}));
+  const auto owned = [&](const Recipe& recipe) { return owned_bytes(recipe, network, 12'000, 8, 2); };
+  EXPECT_EQ(owned({}), 6'000U);
+  EXPECT_EQ(owned({.strategy = Strategy::zero1, .deterministic = true}), 1'500U);
+  EXPECT_EQ(owned({.strategy = Strategy::zero1}), 2'000U + 1'000U);
+  EXPECT_EQ(owned({.device = {.has_own_memory = true}}), 1'500U);
 }
 
 }  // namespace
