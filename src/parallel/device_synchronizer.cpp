@@ -137,8 +137,9 @@ void DeviceSynchronizer::Visited::each(const F& f) {
 
 void DeviceSynchronizer::visit(Access access, const std::function<void(const StoredPiece&)>& visitor) {
   if (access == Access::own_parameters) {
-    for (const Piece& piece : sharding_.pieces_of(owner()))
-      visitor({piece, "parameter", fetch_parameters(piece.slice)});
+    for (const core::Slice& slice : sharding_.slices_of(owner()))
+      for (const Piece& piece : pieces_in(sharding_.slots(), slice))
+        visitor({piece, "parameter", fetch_parameters(piece.slice)});
     return;
   }
   visited_ = {};
