@@ -91,7 +91,7 @@ void declare_launch(core::Flags& flags, Invocation& invocation) {
   flags.number("--nproc N", invocation.nproc, 1, runtime::most_processes,
                {"start N ranks on this machine", "what the launcher started"});
   flags.number("--expect-ranks N", invocation.expect_ranks, 1, std::numeric_limits<int>::max(),
-               {"end at once if there are not N ranks", "any number"});
+               {"end at once if there are not N ranks; with --dry-run, plan for N", "any number"});
   flags.toggle("--verbose", invocation.verbose, "with --nproc: also print the launcher's messages about a failed job");
   flags.seconds("--timeout T", invocation.timeout,
                 "after T without progress, name the rank that hangs or is gone, and end; 0: never");
@@ -134,7 +134,8 @@ int run_on_ranks(const runtime::Session& session, const Invocation& invocation, 
     return core::to_int(session.agree(unprinted).value_or(core::ExitCode::ok));
   }
   const auto others = core::complaint_of([&] {
-    runtime::check_n_ranks(invocation.expect_ranks, invocation.nproc, session.world().n_ranks());
+    const bool is_assumed = invocation.assumes_ranks && session.world().n_ranks() == 1;
+    runtime::check_n_ranks(is_assumed ? 0 : invocation.expect_ranks, invocation.nproc, session.world().n_ranks());
     if (invocation.drill) invocation.drill->require_ranks(session.world().n_ranks());
   });
   if (const auto bad = session.agree(others)) return core::to_int(*bad);

@@ -40,6 +40,7 @@ struct Invocation {
   std::function<void()> before_mpi{};
   int nproc = 0;               ///< ranks to start; 0: not given
   int expect_ranks = 0;        ///< the required number of ranks; 0: not given
+  bool assumes_ranks = false;  ///< a process that is alone plans for expect_ranks, and needs no others
   int threads = 0;             ///< of each rank; 0: not given
   bool verbose = false;        ///< with nproc: prints the launcher's own messages, too
   core::Seconds timeout{300};  ///< of the stall watchdog; 0: off

@@ -52,6 +52,7 @@ int train(TrainCommand& command, const runtime::Session& session, runtime::Watch
     require_address_space();
   });
   if (const auto bad = session.agree(misfit)) return core::to_int(*bad);
+  if (session.world().n_ranks() > 1) command.options.assumed_ranks = 0;
   const int threads = threads_of(session.world(), recipe);
   std::unique_ptr<OpenDevice> device;
   const auto no_device = core::complaint_of([&] {
@@ -133,6 +134,8 @@ Invocation parse_train(const std::vector<std::string>& arguments) {
     make_verification(invocation, *command);
     return invocation;
   }
+  invocation.assumes_ranks = command->options.dry_run && invocation.nproc == 0 && invocation.expect_ranks > 1;
+  if (invocation.assumes_ranks) command->options.assumed_ranks = invocation.expect_ranks;
   invocation.threads = command->resolved.recipe.threads;
   invocation.drill = command->options.drill;
   invocation.is_guarded_alone = true;

@@ -55,11 +55,10 @@ constexpr Algorithm staged_row() {
 }
 
 constexpr Algorithm mpi_on_devices() {
-  Algorithm row = on_devices("mpi:device", "GPUs: MPI_Allreduce on GPU memory, if the MPI library is GPU-aware",
+  Algorithm row = on_devices("mpi:device", "GPUs: the MPI library's own collectives on GPU memory, if it is GPU-aware",
                              Needs::mpi_processes, mpi_native::make_for_devices);
   row.steps = row.bytes = of_the_library;
   row.why_not = mpi_native::why_not_for_devices;
-  row.only_all_reduce = true;
   row.is_variant = true;  // an MPI's claim need not be true, and a wrong one would end the run
   return row;
 }

@@ -13,7 +13,8 @@ namespace {
 class ScheduledPlan final : public Plan {
  public:
   ScheduledPlan(Transport& transport, const Call& call, Schedule schedule)
-      : call_{call},
+      : transport_{transport},
+        call_{call},
         n_input_{call.input(transport.rank(), transport.n_ranks()).count},
         n_output_{call.output(transport.rank(), transport.n_ranks()).count},
         schedule_{std::move(schedule)},
@@ -27,9 +28,13 @@ class ScheduledPlan final : public Plan {
     core::require(output.size() == n_output_ * call_.element_size(), "the output has the call's size");
     steps_.clear();
     for (const Step& step : schedule_.steps()) steps_.push_back(resolve(step, input, output));
+    sent_ = {};
+    for (const Bound& step : steps_)
+      if (step.action == Action::send) sent_ += {1, step.size};
   }
 
   void run() override {
+    transport_.count(sent_);
     for (const Bound& step : steps_) {
       if (step.action == Action::send)
         channel_->send_now(step.slot, step.peer, {step.first, step.size});
@@ -39,6 +44,7 @@ class ScheduledPlan final : public Plan {
   }
 
   void begin() override {
+    transport_.count(sent_);
     next_ = 0;
     static_cast<void>(test());
   }
@@ -110,6 +116,7 @@ class ScheduledPlan final : public Plan {
     }
   }
 
+  Transport& transport_;
   Call call_;
   std::size_t n_input_;
   std::size_t n_output_;
@@ -119,6 +126,7 @@ class ScheduledPlan final : public Plan {
   Combine combine_;
   Divide divide_;
   std::vector<Bound> steps_;
+  Sent sent_{};  ///< by a run
   std::size_t next_ = 0;
 };
 

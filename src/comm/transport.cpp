@@ -53,7 +53,9 @@ std::unique_ptr<Transport> Transport::split(int color, int key) {
   }
   its.nodes = renumber(its.nodes);
   its.real_nodes = renumber(its.real_nodes);
-  return std::make_unique<Transport>(std::move(part), std::move(its));
+  auto transport = std::make_unique<Transport>(std::move(part), std::move(its));
+  transport->parent_ = this;
+  return transport;
 }
 
 std::unique_ptr<Transport> make_transport(const runtime::Communicator& world, const TransportOptions& options) {

@@ -33,6 +33,22 @@ struct Seating {
   bool is_crowded = false;  ///< ranks share cores, so a waiting rank must yield the processor at once
 };
 
+/// Messages of this rank to others.
+struct Sent {
+  std::uint64_t messages = 0;
+  std::uint64_t bytes = 0;
+
+  constexpr Sent& operator+=(const Sent& other) noexcept {
+    messages += other.messages;
+    bytes += other.bytes;
+    return *this;
+  }
+  friend constexpr Sent operator-(const Sent& a, const Sent& b) noexcept {
+    return {a.messages - b.messages, a.bytes - b.bytes};
+  }
+  bool operator==(const Sent&) const = default;
+};
+
 /// A group of ranks, how they reach each other, and where they are.
 class Transport {
  public:
@@ -58,6 +74,13 @@ class Transport {
   /// must outlive it.
   [[nodiscard]] std::unique_ptr<SharedSegment> share(std::size_t bytes) { return communicator_->share(bytes); }
 
+  /// What plans of this transport, and of those that it was split into, have sent.
+  [[nodiscard]] Sent sent() const noexcept { return sent_; }
+  /// Plans report what they send, once per run.
+  void count(const Sent& sent) noexcept {
+    for (Transport* at = this; at != nullptr; at = at->parent_) at->sent_ += sent;
+  }
+
   /// How often to look at a flag before yielding the processor: rarely if ranks share cores.
   [[nodiscard]] int spin_limit() const noexcept { return communicator_->spin_limit(seating_.is_crowded); }
   /// Called between looks after that, with the number of previous calls; throws if the group has failed.
@@ -66,6 +89,8 @@ class Transport {
  private:
   std::unique_ptr<runtime::Communicator> communicator_;
   Seating seating_;
+  Sent sent_{};
+  Transport* parent_ = nullptr;  ///< that was split; null for the first
 };
 
 struct TransportOptions {

@@ -1,5 +1,5 @@
 // A network prepared for a device: the interface of a backend.
-// Invariant: parameters and gradients are in arenas of the caller (processes may share them); the executor owns only
+// Invariant: parameters and gradients are in memory of the caller (processes may share it); the executor owns only
 // activations and running statistics. Passes are enqueued and need not be done when enqueue() returns. After the first
 // steps of each batch size nothing is allocated.
 // Used by the trainer; implemented by nn/host and nn/cuda.
@@ -99,8 +99,8 @@ struct LossSums {
 enum class Pass : std::uint8_t {
   evaluation,      ///< forward, with running statistics, without dropout
   forward,         ///< in training: with statistics of the batch and dropout by (seed, epoch, sample id)
-  backward,        ///< of the previous forward pass: writes the gradient of the loss to the arena
-  backward_adding  ///< the same, but adds to the arena
+  backward,        ///< of the previous forward pass: writes the gradient of the loss
+  backward_adding  ///< the same, but adds it to the present values
 };
 
 /// Events and requests of a pass while it is enqueued: they concern the order in the stream, not completion.
@@ -136,8 +136,9 @@ struct DeviceStatistics {
 /// its rows. Rows are single elements, if all follow one another as in PyTorch; or output channels, if the layout keeps
 /// them together; otherwise the whole tensor is one block.
 struct ArenaSlot {
-  int parameter = 0;    ///< index into Network::parameters()
-  core::Slice slice{};  ///< a multiple of slot_multiple elements
+  int parameter = 0;                  ///< index into Network::parameters()
+  std::optional<std::size_t> unit{};  ///< Placed::unit
+  core::Slice slice{};                ///< a multiple of slot_multiple elements
   std::size_t block = 0;
   std::size_t block_rows = 0;
   std::size_t n_rows = 0;
@@ -152,6 +153,15 @@ struct ArenaSlot {
   }
 };
 
+/// Where passes find a slot: its elements, with padding. The arena begins at 64-byte aligned addresses, and so do
+/// `parameters` and `gradients`; `weights` at slot_multiple of their elements.
+struct SlotPlace {
+  runtime::DeviceSpan<const float> parameters{};
+  runtime::DeviceSpan<float> gradients{};
+  /// The parameters rounded to Executor::weights_type(), in bytes; empty if that is float32.
+  runtime::DeviceSpan<const std::byte> weights{};
+};
+
 /// Further facts about the last pass: where numbers stop being finite. Inspection changes no result.
 class Inspection {
  public:
@@ -161,7 +171,8 @@ class Inspection {
   [[nodiscard]] virtual bool is_finite() const = 0;
   /// Returns the name of the first node of the last pass with a NaN or infinity in its output (forward) or incoming
   /// gradient (backward); empty if there is none. Slow, for the message only. Computes the pass again without other
-  /// ranks and overwrites gradients, so it must be called before parameters change.
+  /// ranks and overwrites gradients, so it must be called before parameters change. Empty if parameters share memory,
+  /// because then a rank cannot compute alone.
   [[nodiscard]] virtual std::string find_not_finite() const = 0;
 };
 
@@ -172,6 +183,8 @@ class Executor {
   /// Ascending in the arenas. Without ExecutorOptions::place, in the order in which backward completes their gradients.
   [[nodiscard]] virtual std::span<const ArenaSlot> slots() const noexcept = 0;
   [[nodiscard]] virtual std::size_t arena_elements() const noexcept = 0;
+  /// By unit: the nodes of the network from the first that reads it to the last. They are the order of Hooks::need().
+  [[nodiscard]] virtual std::vector<core::Slice> unit_reads() const = 0;
 
   /// Converts `rows` of a slot between PyTorch's order of elements, {outer, rows, n_inner}, and that of the arena:
   /// whole blocks, or up to the last row. `elements`: the arena's elements, with padding.
@@ -188,11 +201,13 @@ class Executor {
     return type == core::DType::float32 ? 0 : arena_elements() * core::size_of(type);
   }
 
-  /// Called once: sets the arenas of all passes, arena_elements() each, 64-byte aligned. Their values may change
-  /// between passes. `weights`: the parameters rounded to weights_type(), weights_bytes(); passes only read them.
-  /// Padding of gradients, in slots and between them, is set to 0; no pass writes it.
-  virtual void bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients,
-                    runtime::DeviceSpan<const std::byte> weights) = 0;
+  /// Called once: sets one place for each of slots(), for all passes. Gradients are set to 0. Passes read parameters
+  /// and weights, whose values may change between passes, and write gradients without their padding.
+  /// Places of slots in different units may overlap, if Hooks fill them: need() with the unit's parameters and weights,
+  /// and in a backward pass with gradients of 0, or those to add to. Another unit may have memory of parameters after
+  /// done(), and that of gradients after ready() of all slots of its unit. Slots without a unit share memory with no
+  /// other.
+  virtual void bind(std::span<const SlotPlace> places) = 0;
 
   /// Sets the number that multiplies the loss in later backward passes; the device reads it when it gets there. Without
   /// it, f16 would lose small values. Not on the host.

@@ -67,6 +67,7 @@ class Optimizer {
   [[nodiscard]] std::uint64_t n_steps() const noexcept { return n_steps_; }
   void set_n_steps(std::uint64_t n_steps) noexcept { n_steps_ = n_steps; }
   [[nodiscard]] std::span<const State> state() noexcept { return state_; }
+  [[nodiscard]] std::size_t n_state_bytes() const noexcept { return state_.size() * n_elements_ * sizeof(float); }
 
  private:
   /// Elements of the whole part.

@@ -27,20 +27,26 @@ BucketSums::BucketSums(comm::Transport& node, comm::Transport& between, NodeFlag
     : flags_{flags},
       setting_{std::move(setting)},
       has_messages_{setting_.n_nodes > 1},
+      has_pool_{std::ranges::find(setting_.are_pooled, true) != setting_.are_pooled.end()},
       is_fused_{
           comm::choose({.n_elements = setting_.gradients[0].size(), .is_order_fixed = setting_.is_tree}, node.nodes())
               .is_fused},
       // An owner's own arena is in its local memory; a tree ends at the first rank.
       target_{setting_.gradients[setting_.is_tree ? 0 : static_cast<std::size_t>(node.rank())]} {
   addends_.reserve(setting_.gradients.size());
-  for (const Share& share : setting_.shares) {
+  for (std::size_t b = 0; b < setting_.shares.size(); ++b) {
+    const Share& share = setting_.shares[b];
     touched_.reserve(setting_.rows->most_parts(share.summed));
     plans_.push_back(plan_between(between, share));
     if (const auto& plan = plans_.back())
       plan->bind(std::as_bytes(share.summed.of(target_)),
-                 std::as_writable_bytes((share.is_divided() ? share.updated : share.summed).of(target_)));
+                 std::as_writable_bytes(setting_.are_pooled[b]
+                                            ? setting_.sums[b]
+                                            : (share.is_divided() ? share.updated : share.summed).of(target_)));
     auto& sources = sources_.emplace_back();
-    if (sums_here(share.summed))
+    if (setting_.are_pooled[b])
+      sources.push_back(setting_.sums[b]);
+    else if (sums_here(share.summed))
       sources.push_back(share.updated.of(target_));
     else
       for (const std::span<float> arena : setting_.gradients) sources.push_back(share.updated.of(arena));
@@ -81,6 +87,14 @@ void BucketSums::begin_rest() {
 void BucketSums::finish() {
   for (; n_finished_ < n_begun_; ++n_finished_)
     if (const auto& plan = plans_[n_finished_]) flags_.wait(runtime::Wait::bucket, n_finished_, [&] { plan->wait(); });
+  publish_sums();
+}
+
+/// A rank that owns nothing sums nothing.
+void BucketSums::publish_sums() noexcept {
+  if (has_pool_)
+    flags_.publish(Stage::sums,
+                   n_steps_ * setting_.n_buckets + (setting_.shares.empty() ? setting_.n_buckets : n_finished_));
 }
 
 void BucketSums::end_step() noexcept {
@@ -89,18 +103,21 @@ void BucketSums::end_step() noexcept {
   n_finished_ = 0;
 }
 
-/// Starts sums that are ready on this node, and advances started ones, because other nodes may wait for our messages.
 void BucketSums::progress() {
-  if (!has_messages_) return;
+  if (!overlaps()) return;
   while (n_begun_ < setting_.shares.size() && flags_.all_reached(Stage::gradients, count(n_begun_ + 1)))
     begin(n_begun_++);
   while (n_finished_ < n_begun_ && (!plans_[n_finished_] || plans_[n_finished_]->test())) ++n_finished_;
+  publish_sums();
 }
 
 void BucketSums::begin(std::size_t bucket) {
   const core::Slice& slice = setting_.shares[bucket].summed;
-  if (!sums_here(slice)) return;
-  if (setting_.is_tree)
+  if (setting_.are_pooled[bucket])
+    sum_pooled(bucket);
+  else if (!sums_here(slice))
+    return;
+  else if (setting_.is_tree)
     sum_in_tree(slice);
   else
     sum_in_order(slice);
@@ -115,14 +132,26 @@ bool BucketSums::sums_here(const core::Slice& slice) const noexcept {
 void BucketSums::sum_in_order(const core::Slice& slice) {
   if (setting_.gradients.size() == 1) return;
   setting_.rows->find_touched(slice, touched_);
-  for (const core::Slice& part : touched_) sum_part(part);
+  for (const core::Slice& part : touched_) sum_part(part, part.of(target_));
 }
 
-void BucketSums::sum_part(const core::Slice& part) {
+void BucketSums::sum_part(const core::Slice& part, std::span<float> to) {
   addends_.clear();
   for (const std::span<float> arena : setting_.gradients) addends_.push_back(address(arena, part.offset));
   const comm::Fold fold = comm::loops().find_fold(core::DType::float32, comm::ReduceOp::sum);
-  fold({.first = address(target_, part.offset)}, addends_, part.count, 1);
+  fold({.first = std::as_writable_bytes(to).data()}, addends_, part.count, 1);
+}
+
+/// Between nodes, a plan takes the node's sum on from the gradients of one rank.
+void BucketSums::sum_pooled(std::size_t bucket) {
+  const core::Slice& slice = setting_.shares[bucket].summed;
+  const std::span<float> sum = has_messages_ ? slice.of(target_) : setting_.sums[bucket];
+  if (setting_.is_tree) {
+    sum_in_tree(slice);
+    if (!has_messages_) std::ranges::copy(slice.of(target_), sum.begin());
+  } else if (setting_.gradients.size() > 1) {
+    sum_part(slice, sum);
+  }
 }
 
 // In place, because now only the owner touches its slice of any arena.

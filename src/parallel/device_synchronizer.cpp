@@ -11,68 +11,107 @@
 namespace lockstep::parallel {
 namespace {
 
+using optim::cuda::DeviceOptimizer;
 using optim::cuda::StepState;
 using runtime::Buffer;
 using runtime::DeviceSpan;
 using runtime::Memory;
 
-Buffer floats_on_device(std::size_t n) { return Buffer{core::Bytes{n * sizeof(float)}, Memory::device}; }
+/// Elements of a slot that read() collects at a time.
+constexpr std::size_t read_at_a_time = std::size_t{1} << 18;
 
-Buffer hashes_on_device(std::size_t n) { return Buffer{core::Bytes{n * sizeof(std::uint64_t)}, Memory::device}; }
-
-Buffer weights_on_device(std::size_t n, core::DType type) {
-  return type == core::DType::float32 ? Buffer{} : Buffer{core::Bytes{n * core::size_of(type)}, Memory::device};
+/// What a rank updates. The first rank counts the squares of what all update.
+std::vector<optim::cuda::Run> runs_of(const DeviceDivision& division, const DeviceMemory& memory, std::size_t rank) {
+  std::vector<optim::cuda::Run> runs;
+  for (const auto& [slice, begin] : memory.updated()) {
+    optim::cuda::Run& run = runs.emplace_back(optim::cuda::Run{.n_elements = slice.count});
+    run.is_counted = runs.size() <= division.n_divided() || rank == 0;
+    for (const auto& [slot, piece] : pieces_in(division.sharding().slots(), slice))
+      run.pieces.push_back({slot, piece.seen_from(slice.offset)});
+  }
+  return runs;
 }
 
-// The memory that `devices` sums, allocated so that their library can register it.
-Buffer sums_on_device(std::size_t n, const comm::DeviceGroup* devices) {
-  const bool registers = devices != nullptr && devices->registers();
-  return registers ? comm::allocate_to_register(core::Bytes{n * sizeof(float)}) : floats_on_device(n);
-}
-
-/// Returns the pieces of whole slots.
-std::vector<Piece> whole_pieces(std::span<const Slot> slots) { return pieces_in(slots, {0, arena_elements(slots)}); }
-
-std::vector<optim::Segment> whole_tensors(std::span<const Slot> slots) {
-  std::vector<optim::Segment> segments;
-  for (const Slot& slot : slots) segments.push_back({slot.slice, slot.decays});
-  return segments;
+DeviceOptimizer make_optimizer(const DeviceDivision& division, const DeviceMemory& memory, std::size_t rank,
+                               const SynchronizerOptions& options) {
+  const std::span<const Slot> slots = division.sharding().slots();
+  const optim::cuda::LossScaling scaling{.is_dynamic = options.scales_loss};
+  if (!division.divides())
+    return DeviceOptimizer{options.optimizer, whole_tensors(slots), division.sharding().n_elements(), scaling};
+  std::vector<bool> decays;
+  for (const Slot& slot : slots) decays.push_back(slot.decays);
+  return DeviceOptimizer{options.optimizer, decays, runs_of(division, memory, rank), memory.sums(), scaling};
 }
 
 }  // namespace
 
 DeviceSynchronizer::DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup* devices,
-                                       const std::vector<Slot>& slots, const SynchronizerOptions& options)
+                                       const std::vector<Slot>& slots, const SynchronizerOptions& options,
+                                       Strategy strategy)
     : world_{world},
       devices_{devices},
       only_enqueues_{devices == nullptr || devices->only_enqueues()},
       scales_loss_{options.scales_loss},
-      sharding_{slots, plan_buckets(slots, options.buckets), static_cast<std::size_t>(world.n_ranks())},
       weights_type_{options.weights},
-      parameters_{floats_on_device(sharding_.n_elements())},
-      gradients_{sums_on_device(sharding_.n_elements(), devices)},
-      weights_{weights_on_device(sharding_.n_elements(), weights_type_)},
+      division_{strategy, slots, options.buckets, static_cast<std::size_t>(world.n_ranks())},
+      memory_{division_, owner(), weights_type_, DeviceOptimizer::n_sums(options.optimizer, slots.size()), devices},
       numbers_{core::Bytes{sizeof(core::StepNumbers)}, Memory::device},
-      optimizer_{
-          options.optimizer, whole_tensors(sharding_.slots()), sharding_.n_elements(), {.is_dynamic = scales_loss_}},
-      guard_{sharding_.slots(), whole_pieces(sharding_.slots()), world, world,
-             world.n_ranks() > 1 ? options.guard_interval : 0} {
+      optimizer_{make_optimizer(division_, memory_, owner(), options)},
+      guard_{world, division_, memory_, options.guard_interval} {
   core::require(devices != nullptr || world.n_ranks() == 1, "several ranks have a device group for their sums");
   for (Progress& progress : progress_) progress.here = Buffer{core::Bytes{sizeof(StepState)}, Memory::pinned};
+  for (const KeptSlice& kept : memory_.updated())
+    runs_.push_back(
+        {.numbers = numbers_.on_device<core::StepNumbers>(),
+         .gradient = DeviceSpan<const float>{memory_.gradients().subspan(kept.slice.offset, kept.slice.count)},
+         .parameters = memory_.parameters(kept.slice),
+         .copy = memory_.weights(kept.slice)});
   if (world.n_ranks() == 1) return;
-  if (options.guard_interval > 0) {
-    hashes_by_piece_ = hashes_on_device(optimizer_.pieces().size());
-    hashes_by_slot_ = hashes_on_device(optimizer_.ranges().size());
-  }
   // Not as a window: it is unproven that window kernels give all ranks the same bits.
   if (devices->registers() && !comm::registration_obstacle(comm::Registration::local))
-    registered_ = devices->register_memory(gradients_.on_device<std::byte>(), comm::Registration::local);
-  for (const core::Slice& bucket : sharding_.buckets()) {
-    plans_.push_back(devices->make_plan({.dtype = core::DType::float32, .n_elements = bucket.count}));
-    const auto bytes = runtime::as_writable_bytes(
-        DeviceSpan<float>::at(gradients_.on_device<float>().data() + bucket.offset, bucket.count));
-    plans_.back()->bind(bytes, bytes);
+    registered_ = devices->register_memory(memory_.exchanged(), comm::Registration::local);
+  make_plans();
+}
+
+void DeviceSynchronizer::make_plans() {
+  const std::span<const core::Slice> buckets = sharding().buckets();
+  const auto plan_of = [this](const comm::Call& call, DeviceSpan<std::byte> from, DeviceSpan<std::byte> to) {
+    auto plan = devices_->make_plan(call);
+    plan->bind(from, to);
+    return plan;
+  };
+  const auto gradients_in = [this](const core::Slice& slice) {
+    return runtime::as_writable_bytes(memory_.gradients().subspan(slice.offset, slice.count));
+  };
+  cuts_.resize(division_.n_divided());
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    comm::Call call{.dtype = core::DType::float32, .n_elements = buckets[b].count};
+    if (b >= division_.n_divided()) {
+      plans_.push_back(plan_of(call, gradients_in(buckets[b]), gradients_in(buckets[b])));
+      continue;
+    }
+    const core::Slice& own = sharding().slices_of(owner())[b];
+    cuts_[b] = division_.cuts_of(b);
+    call.cuts = cuts_[b];
+    call.collective = comm::Collective::reduce_scatter;
+    plans_.push_back(plan_of(call, gradients_in(buckets[b]), gradients_in(own)));
+    call.collective = comm::Collective::all_gather;
+    call.dtype = weights_type_;
+    gathers_.push_back(plan_of(call, memory_.read_by_passes(own), memory_.read_by_passes(buckets[b])));
   }
+  if (!division_.divides()) return;
+  const auto sum_of = [&](DeviceSpan<double> sums) {
+    const auto bytes = runtime::as_writable_bytes(sums);
+    return plan_of({.dtype = core::DType::float64, .n_elements = sums.size()}, bytes, bytes);
+  };
+  const DeviceSpan<double> sums = memory_.sums();
+  squares_plan_ = sum_of(sums.subspan(0, 1));
+  if (sums.size() > 1) norms_plan_ = sum_of(sums.subspan(1, sums.size() - 1));
+  if (memory_.has_all_parameters()) return;
+  read_piece_.resize(1 + read_at_a_time);
+  const auto bytes = std::as_writable_bytes(std::span{read_piece_});
+  read_plan_ = comm::make_plan(world_, {.dtype = core::DType::uint32, .n_elements = read_piece_.size()});
+  read_plan_->bind(bytes, bytes);
 }
 
 DeviceSpan<const float> DeviceSynchronizer::loss_scale() const noexcept {
@@ -80,22 +119,16 @@ DeviceSpan<const float> DeviceSynchronizer::loss_scale() const noexcept {
   return DeviceSpan<const float>::at(&optimizer_.progress().data()->loss_scale, 1);
 }
 
-DeviceSpan<float> DeviceSynchronizer::array(std::size_t i) const noexcept {
-  return i == 0 ? parameters_.on_device<float>() : optimizer_.state()[i - 1].values;
-}
-
-optim::cuda::Copy DeviceSynchronizer::weights_in(const core::Slice& slice) const noexcept {
-  if (weights_type_ == core::DType::bfloat16)
-    return weights_.on_device<core::bfloat16>().subspan(slice.offset, slice.count);
-  if (weights_type_ == core::DType::float16)
-    return weights_.on_device<core::float16>().subspan(slice.offset, slice.count);
-  return {};
+DeviceSpan<float> DeviceSynchronizer::array(std::size_t i, const core::Slice& slice) const {
+  if (i == 0) return memory_.parameters(slice);
+  const core::Slice place = memory_.place_of(slice);
+  return optimizer_.state()[i - 1].values.subspan(place.offset, place.count);
 }
 
 // After the host has written parameters. Steps write both.
 void DeviceSynchronizer::cast_weights(const core::Slice& slice) {
   runtime::Stream stream;
-  optim::cuda::cast(stream, array(0).subspan(slice.offset, slice.count), weights_in(slice));
+  optim::cuda::cast(stream, memory_.parameters(slice), memory_.weights(slice));
   stream.wait();
 }
 
@@ -106,11 +139,11 @@ void DeviceSynchronizer::wait_for_steps() {
 }
 
 void DeviceSynchronizer::fetch(std::size_t i, const core::Slice& slice, std::span<float> to) {
-  staging_.fetch(runtime::as_bytes(array(i).subspan(slice.offset, slice.count)), std::as_writable_bytes(to));
+  staging_.fetch(runtime::as_bytes(array(i, slice)), std::as_writable_bytes(to));
 }
 
 void DeviceSynchronizer::put(std::size_t i, const core::Slice& slice, std::span<const float> from) {
-  staging_.send(std::as_bytes(from), runtime::as_writable_bytes(array(i).subspan(slice.offset, slice.count)));
+  staging_.send(std::as_bytes(from), runtime::as_writable_bytes(array(i, slice)));
 }
 
 std::span<float> DeviceSynchronizer::fetch_parameters(const core::Slice& slice) {
@@ -120,9 +153,29 @@ std::span<float> DeviceSynchronizer::fetch_parameters(const core::Slice& slice) 
   return parameters_here_;
 }
 
+// What owners alone have arrives in pieces, to whose bits all other ranks add zeros. The first number says whether rank
+// 0 lacks memory for the whole; then no rank goes on.
 std::span<const float> DeviceSynchronizer::read(std::size_t slot) {
-  if (world_.rank() != 0) return {};
-  return fetch_parameters(sharding_.slots()[slot].slice);
+  const core::Slice& whole = sharding().slots()[slot].slice;
+  const bool is_reader = world_.rank() == 0;
+  if (memory_.has_all_parameters() || !sharding().slots()[slot].unit)
+    return is_reader ? fetch_parameters(whole) : std::span<float>{};
+  wait_for_steps();
+  const auto failure = core::failure_of([&] { parameters_here_.resize(is_reader ? whole.count : 0); });
+  const std::span<float> values = std::span{read_piece_}.subspan(1);
+  for (std::size_t at = 0; at < whole.count; at += values.size()) {
+    const core::Slice piece{whole.offset + at, std::min(values.size(), whole.count - at)};
+    std::ranges::fill(read_piece_, 0.0F);
+    if (failure) read_piece_.front() = 1;
+    const core::Slice own = memory_.updated_in(piece);
+    if (!own.empty()) fetch(0, own, own.seen_from(piece.offset).of(values));
+    read_plan_->run();
+    if (read_piece_.front() != 0) break;
+    if (is_reader)
+      std::ranges::copy(values.first(piece.count), parameters_here_.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  if (failure) throw core::Error{*failure};
+  return parameters_here_;
 }
 
 template <class F>
@@ -137,25 +190,26 @@ void DeviceSynchronizer::Visited::each(const F& f) {
 
 void DeviceSynchronizer::visit(Access access, const std::function<void(const StoredPiece&)>& visitor) {
   if (access == Access::own_parameters) {
-    for (const core::Slice& slice : sharding_.slices_of(owner()))
-      for (const Piece& piece : pieces_in(sharding_.slots(), slice))
+    for (const core::Slice& slice : sharding().slices_of(owner()))
+      for (const Piece& piece : pieces_in(sharding().slots(), slice))
         visitor({piece, "parameter", fetch_parameters(piece.slice)});
     return;
   }
   visited_ = {};
-  const core::Slice whole{0, sharding_.n_elements()};
-  const std::span<const core::Slice> slices =
-      access == Access::own ? sharding_.slices_of(owner()) : std::span{&whole, 1};
+  Visited all;
+  if (access == Access::own)
+    all.slices.assign(sharding().slices_of(owner()).begin(), sharding().slices_of(owner()).end());
+  else
+    for (const KeptSlice& kept : memory_.updated()) all.slices.push_back(kept.slice);
   std::size_t n_elements = 0;
-  for (const core::Slice& slice : slices) n_elements += slice.count;
-  Visited all{.slices = {slices.begin(), slices.end()}};
+  for (const core::Slice& slice : all.slices) n_elements += slice.count;
   for (std::size_t i = 0; i <= optimizer_.state().size(); ++i) all.arrays.emplace_back(n_elements);
   wait_for_steps();
   all.each([this](std::size_t i, const core::Slice& slice, std::span<float> here) { fetch(i, slice, here); });
   visited_ = std::move(all);
   std::size_t begin = 0;  // of a slice in the arrays
   for (const core::Slice& slice : visited_.slices) {
-    for (const Piece& piece : pieces_in(sharding_.slots(), slice)) {
+    for (const Piece& piece : pieces_in(sharding().slots(), slice)) {
       const core::Slice here{begin + piece.slice.offset - slice.offset, piece.slice.count};
       for (std::size_t i = 0; i < visited_.arrays.size(); ++i)
         visitor({piece, i == 0 ? "parameter" : optimizer_.state()[i - 1].name, here.of(std::span{visited_.arrays[i]})});
@@ -169,13 +223,13 @@ void DeviceSynchronizer::keep_statistics(DeviceSpan<float> statistics, DeviceSpa
   kept_statistics_ = kept;
 }
 
-// One bucket at a time, which limits the host's memory. All ranks but the owner add zeros to the bits, not to the
-// values, so every value arrives unchanged.
+// Of buckets that all ranks update. One at a time, which limits the host's memory. All ranks but the owner add zeros to
+// the bits, not to the values, so every value arrives unchanged.
 void DeviceSynchronizer::publish_parameters() {
   if (world_.n_ranks() == 1) return;
-  for (std::size_t b = 0; b < sharding_.buckets().size(); ++b) {
-    const core::Slice& bucket = sharding_.buckets()[b];
-    const core::Slice& own = sharding_.slices_of(owner())[b];
+  for (std::size_t b = division_.n_divided(); b < sharding().buckets().size(); ++b) {
+    const core::Slice& bucket = sharding().buckets()[b];
+    const core::Slice& own = sharding().slices_of(owner())[b];
     std::vector<float> values(bucket.count);
     fetch(0, own, own.seen_from(bucket.offset).of(std::span{values}));
     const auto bytes = std::as_writable_bytes(std::span{values});
@@ -186,6 +240,13 @@ void DeviceSynchronizer::publish_parameters() {
   }
 }
 
+void DeviceSynchronizer::gather_parameters() {
+  runtime::Stream stream;
+  for (const auto& gather : gathers_) gather->run(stream);
+  if (devices_ != nullptr) comm::wait(stream, *devices_);
+  stream.wait();
+}
+
 void DeviceSynchronizer::start(const StartAt& at) {
   n_steps_ = at.n_steps;
   scale_ = at.scale;
@@ -193,7 +254,8 @@ void DeviceSynchronizer::start(const StartAt& at) {
   visited_.each([this](std::size_t i, const core::Slice& slice, std::span<float> here) { put(i, slice, here); });
   visited_ = {};
   publish_parameters();
-  cast_weights({0, sharding_.n_elements()});
+  for (const KeptSlice& kept : memory_.updated()) cast_weights(kept.slice);
+  gather_parameters();
   runtime::Stream stream;
   optimizer_.restart(stream, n_steps_, scale_);
   n_ready_ = 0;
@@ -202,7 +264,7 @@ void DeviceSynchronizer::start(const StartAt& at) {
 
 void DeviceSynchronizer::ready(std::size_t slot, runtime::Stream& stream) {
   if (plans_.empty() || !only_enqueues_) return;
-  for (const std::size_t end = sharding_.n_complete(slot); n_ready_ < end; ++n_ready_) plans_[n_ready_]->start(stream);
+  for (const std::size_t end = sharding().n_complete(slot); n_ready_ < end; ++n_ready_) plans_[n_ready_]->start(stream);
 }
 
 template <class F>
@@ -234,20 +296,45 @@ bool DeviceSynchronizer::step(const core::StepNumbers& numbers, double clip_norm
 }
 
 void DeviceSynchronizer::send(const core::StepNumbers& numbers, runtime::Stream& stream) {
+  if (guard_.has_to_verify()) {
+    wait_for_steps();
+    guard_.verify();
+  }
   runtime::kernel::put(stream, numbers_.on_device<core::StepNumbers>(), numbers);
 }
 
 void DeviceSynchronizer::enqueue_sent(double clip_norm, runtime::Stream& stream) {
   sum_rest(stream);
-  optimizer_.enqueue(stream,
-                     {.numbers = numbers_.on_device<core::StepNumbers>(),
-                      .gradient = arenas().gradients,
-                      .parameters = parameters_.on_device<float>(),
-                      .copy = weights_in({0, sharding_.n_elements()})},
-                     clip_norm);
+  if (division_.divides())
+    update_parts(clip_norm, stream);
+  else
+    optimizer_.enqueue(stream, runs_.front(), clip_norm);
   const auto progress = optimizer_.progress();
   runtime::kernel::keep_unless(stream, DeviceSpan<const std::uint32_t>::at(&progress.data()->skips, 1), statistics_,
                                kept_statistics_);
+}
+
+// A part travels while the next one is updated.
+void DeviceSynchronizer::update_parts(double clip_norm, runtime::Stream& stream) {
+  const auto sum = [&](comm::DevicePlan& plan) {
+    waiting(0, [&] {
+      plan.start(stream);
+      plan.finish(stream);
+    });
+  };
+  optimizer_.add_squares(stream, runs_);
+  sum(*squares_plan_);
+  optimizer_.prepare(stream, runs_.front(), clip_norm);
+  if (norms_plan_) {
+    optimizer_.add_norms(stream, runs_);
+    sum(*norms_plan_);
+    optimizer_.adapt(stream, runs_.front());
+  }
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    optimizer_.update(stream, i, runs_[i]);
+    if (i < gathers_.size()) gathers_[i]->start(stream);
+  }
+  for (std::size_t i = 0; i < gathers_.size(); ++i) waiting(i, [&] { gathers_[i]->finish(stream); });
 }
 
 void DeviceSynchronizer::end_step(runtime::Stream& stream) {
@@ -278,28 +365,19 @@ std::optional<optim::LossScale> DeviceSynchronizer::scale_to_save() {
 }
 
 bool DeviceSynchronizer::flip_bit(std::size_t slot) {
-  const core::Slice& slice = sharding_.slots()[slot].slice;
-  if (slice.count == 0) return false;
-  const std::span<float> here = fetch_parameters(slice);
+  const core::Slice part = memory_.updated_in(sharding().slots()[slot].slice);
+  if (part.empty()) return false;
+  const std::span<float> here = fetch_parameters(part);
   parallel::flip_bit(here.front());
-  put(0, slice, here);
-  cast_weights(slice);
+  put(0, part, here);
+  cast_weights(part);
   visited_ = {};
   return true;
 }
 
-// On the device, so that one number for each slot travels. Pieces of the guard are whole slots.
 void DeviceSynchronizer::record_replica() {
   wait_for_steps();
-  const auto by_piece = hashes_by_piece_.on_device<std::uint64_t>();
-  const auto by_slot = hashes_by_slot_.on_device<std::uint64_t>();
-  runtime::Stream stream;
-  optim::cuda::hash_pieces(stream, parameters_.on_device<float>(), optimizer_.pieces(), by_piece);
-  optim::cuda::add_up(stream, DeviceSpan<const std::uint64_t>{by_piece}, optimizer_.ranges(), by_slot);
-  stream.wait();
-  std::vector<std::uint64_t> hashes(by_slot.size());
-  staging_.fetch(runtime::as_bytes(by_slot), std::as_writable_bytes(std::span{hashes}));
-  guard_.set_replica_hash(guard_.record([&](const Piece& piece) { return hashes[piece.slot]; }));
+  guard_.record();
 }
 
 }  // namespace lockstep::parallel

@@ -1,6 +1,7 @@
-// The synchronizer of devices: each rank has all parameters, gradients and states in its device's memory.
-// Invariant: step() only enqueues, if the group does; all replicas make the same update from the same sums. The host
-// has copies only of what is read or visited, until the next step.
+// The synchronizer of devices: each rank has in its device's memory what passes read, all gradients, and the states of
+// what it updates: all parameters, or if the strategy divides states its parts of them.
+// Invariant: step() only enqueues, if the group does; all ranks decide alike, and replicas make the same update from
+// the same sums. The host has copies only of what is read or visited, until the next step.
 // Used by make_synchronizer() and tests; others use synchronizer.hpp.
 #pragma once
 
@@ -8,8 +9,11 @@
 #include <memory>
 #include <vector>
 
+#include "comm/plan.hpp"
 #include "optim/cuda/device_optimizer.hpp"
-#include "parallel/replica_guard.hpp"
+#include "parallel/device_division.hpp"
+#include "parallel/device_guard.hpp"
+#include "parallel/device_memory.hpp"
 #include "parallel/synchronizer.hpp"
 #include "runtime/staging.hpp"
 
@@ -19,10 +23,11 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
  public:
   /// Collective over `world`. `world` and `devices` must outlive it; `devices` is null for one rank.
   DeviceSynchronizer(comm::Transport& world, comm::DeviceGroup* devices, const std::vector<Slot>& slots,
-                     const SynchronizerOptions& options);
+                     const SynchronizerOptions& options, Strategy strategy = Strategy::ddp);
 
+  /// With 16-bit weights and divided states, `parameters` has only slots without a unit.
   [[nodiscard]] Arenas arenas() const noexcept override {
-    return {parameters_.on_device<float>(), gradients_.on_device<float>(), weights_.on_device<std::byte>()};
+    return {memory_.parameters_of_passes(), memory_.gradients(), memory_.weights()};
   }
 
   [[nodiscard]] EnqueuedSteps* enqueued() noexcept override { return this; }
@@ -39,13 +44,12 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
   bool step(const core::StepNumbers& numbers, double clip_norm, runtime::Stream& stream) override;
   [[nodiscard]] double norm(StepBack back) override;
 
-  /// Devices check their own memory, so the guard only compares replicas.
-  [[nodiscard]] const ReplicaGuard& guard() const noexcept override { return guard_; }
+  [[nodiscard]] const ReplicaGuard& guard() const noexcept override { return guard_.found(); }
   bool flip_bit(std::size_t slot) override;
 
-  [[nodiscard]] const Sharding& sharding() const noexcept override { return sharding_; }
+  [[nodiscard]] const Sharding& sharding() const noexcept override { return division_.sharding(); }
   [[nodiscard]] std::span<const float> read(std::size_t slot) override;
-  /// Each rank keeps everything, and owns a part.
+  /// Each rank keeps what it updates, and owns a part of it.
   void visit(Access access, const std::function<void(const StoredPiece&)>& visitor) override;
   [[nodiscard]] std::optional<optim::LossScale> scale_to_save() override;
 
@@ -55,15 +59,17 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
  private:
   [[nodiscard]] std::size_t owner() const noexcept { return static_cast<std::size_t>(world_.rank()); }
   void wait_for_steps();
-  /// The parameters, or state number i - 1.
-  [[nodiscard]] runtime::DeviceSpan<float> array(std::size_t i) const noexcept;
+  /// A slice of the parameters, or of state number i - 1.
+  [[nodiscard]] runtime::DeviceSpan<float> array(std::size_t i, const core::Slice& slice) const;
   void fetch(std::size_t i, const core::Slice& slice, std::span<float> to);
   void put(std::size_t i, const core::Slice& slice, std::span<const float> from);
   [[nodiscard]] std::span<float> fetch_parameters(const core::Slice& slice);
-  [[nodiscard]] optim::cuda::Copy weights_in(const core::Slice& slice) const noexcept;
+  void make_plans();
   void cast_weights(const core::Slice& slice);
   void publish_parameters();
+  void gather_parameters();
   void sum_rest(runtime::Stream& stream);
+  void update_parts(double clip_norm, runtime::Stream& stream);
   void record_replica();
   template <class F>
   void waiting(std::size_t bucket, const F& f);
@@ -72,17 +78,22 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
   comm::DeviceGroup* devices_;
   bool only_enqueues_;
   bool scales_loss_;
-  Sharding sharding_;
   core::DType weights_type_;
-  runtime::Buffer parameters_, gradients_, weights_, numbers_;
+  DeviceDivision division_;
+  DeviceMemory memory_;
+  runtime::Buffer numbers_;
   optim::cuda::DeviceOptimizer optimizer_;
+  std::vector<optim::cuda::DeviceOptimizer::Operands> runs_{};  ///< one for each of memory_.updated()
   struct Progress {
     runtime::Buffer here{};
     runtime::Event copied{};
   };
-  std::array<Progress, 2> progress_{};                      ///< of the optimizer, after each step, in turn
-  std::unique_ptr<comm::Registered> registered_{};          ///< the gradients
-  std::vector<std::unique_ptr<comm::DevicePlan>> plans_{};  ///< of buckets; none for one rank
+  std::array<Progress, 2> progress_{};                        ///< of the optimizer, after each step, in turn
+  std::unique_ptr<comm::Registered> registered_{};            ///< memory_.exchanged()
+  std::vector<std::vector<std::size_t>> cuts_{};              ///< of divided buckets, for their plans
+  std::vector<std::unique_ptr<comm::DevicePlan>> plans_{};    ///< sum the gradients of buckets; none for one rank
+  std::vector<std::unique_ptr<comm::DevicePlan>> gathers_{};  ///< of divided buckets: what passes read
+  std::unique_ptr<comm::DevicePlan> squares_plan_{}, norms_plan_{};
   runtime::Staging staging_{};
   /// What the last visit() gave out, for start() to send: slices one after another, of each array.
   struct Visited {
@@ -94,9 +105,10 @@ class DeviceSynchronizer final : public Synchronizer, public EnqueuedSteps {
     void each(const F& f);
   };
   Visited visited_{};
-  std::vector<float> parameters_here_{};                  ///< of fetch_parameters()
-  runtime::Buffer hashes_by_piece_{}, hashes_by_slot_{};  ///< of the parameters, for the guard
-  ReplicaGuard guard_;
+  std::vector<float> parameters_here_{};  ///< of fetch_parameters()
+  std::vector<float> read_piece_{};       ///< of read(), if parameters are divided: one number, then values
+  std::unique_ptr<comm::Plan> read_plan_{};
+  DeviceGuard guard_;
   runtime::DeviceSpan<float> statistics_{}, kept_statistics_{};
   runtime::Stream* stream_ = nullptr;        ///< of the last step
   std::size_t n_ready_ = 0;                  ///< buckets

@@ -7,6 +7,7 @@
 #include "comm/registry.hpp"
 #include "core/crc32c.hpp"
 #include "optim/clip.hpp"
+#include "runtime/together.hpp"
 
 namespace lockstep::parallel {
 namespace {
@@ -29,23 +30,28 @@ HostSynchronizer::HostSynchronizer(comm::Transport& world, const std::vector<Slo
                                    const SynchronizerOptions& options, Strategy strategy)
     : is_deterministic_{options.is_deterministic},
       needs_norms_{optim::Optimizer{options.optimizer, {}, 0}.needs_norms()},
-      placement_{place(world.nodes(), options.is_deterministic)},
-      world_rank_{world.rank()},
+      world_{world},
+      placement_{parallel::place(world.nodes(), options.is_deterministic)},
       node_index_{placement_.nodes[static_cast<std::size_t>(world.rank())]},
-      sharding_{slots, plan_buckets(slots, options.buckets), static_cast<std::size_t>(placement_.n_owners), false,
-                static_cast<std::size_t>(divides_states(strategy) ? placement_.n_nodes : 1)},
+      sharding_{make_sharding(strategy, slots, options.buckets, placement_)},
+      turns_{options.unit_reads, options.prefetch},
+      places_{plan_host_places(strategy, sharding_, turns_, placement_, options.is_one_pass)},
       node_{world.split(node_index_, world.rank())},
       between_{world.split(node_->rank(), node_index_)},
       shares_{sharding_.shares_of(owner(), part_of(node_index_, sharding_.n_nodes(), is_deterministic_))},
+      own_parameters_{shares_, places_.parameters},
+      own_gradients_{shares_, places_.gradients},
       flags_{*node_},
-      parameters_{*node_, sharding_.n_elements()},
-      gradients_{node_->share(sharding_.n_elements() * sizeof(float))},
+      parameters_{*node_, places_.parameters.n_elements()},
+      gradients_{node_->share(places_.gradients.n_elements() * sizeof(float))},
       hashes_{*node_, static_cast<std::size_t>(node_->n_ranks())},
       norms_{*node_, *between_, flags_, sharding_.slots().size(), all_blocks(), shares_, is_deterministic_},
-      rows_{*node_, sharding_.slots()},
+      rows_{*node_, gradient_slots()},
       sums_{*node_, *between_, flags_, sums_setting(options.is_deterministic)},
-      gather_{*between_, flags_, parameters(), shares_, is_deterministic_},
-      guard_{sharding_.slots(), written_pieces(), world, *between_, options.guard_interval} {
+      gather_{flags_, shares_.size(), [this](std::size_t bucket) { return plan_gather(bucket, false); }},
+      unit_gather_{flags_, turns_, places_.parameters,
+                   [this](std::size_t bucket) { return plan_gather(bucket, true); }},
+      guard_{sharding_.slots(), written_pieces(false), written_pieces(true), world, *between_, options.guard_interval} {
   for (const Share& share : shares_) {
     const core::Slice& slice = share.updated;
     touched_.reserve(rows_.most_parts(slice));
@@ -62,23 +68,68 @@ HostSynchronizer::HostSynchronizer(comm::Transport& world, const std::vector<Slo
 
 // Processors have instructions for CRC32C, which read 28 GB/s or more; sum_hash() reads 2.
 HashPiece HostSynchronizer::hash() const {
-  return [this](const Piece& piece) { return core::crc32c(std::as_bytes(piece.slice.of(parameters()))); };
+  return [this](const Piece& piece) { return core::crc32c(std::as_bytes(parameters_at(piece))); };
 }
 
 Arenas HostSynchronizer::arenas() const noexcept {
-  return {runtime::on_device(parameters()), runtime::on_device(gradients())};
+  Arenas arenas;
+  if (has_all_parameters()) arenas.parameters = runtime::on_device(parameters());
+  if (places_.gradients.n_pool_elements() == 0) arenas.gradients = runtime::on_device(gradients());
+  return arenas;
+}
+
+SlotPlace HostSynchronizer::place(std::size_t slot) const {
+  const std::size_t bucket = sharding_.bucket_of(slot);
+  const core::Slice& slice = sharding_.slots()[slot].slice;
+  return {runtime::on_device(places_.parameters.at(bucket, slice).of(parameters())),
+          runtime::on_device(places_.gradients.at(bucket, slice).of(gradients())),
+          {}};
+}
+
+/// What this rank owns of a slice: of all that is always there, or of its part of a unit.
+std::span<float> HostSynchronizer::parameters_at(std::size_t bucket, const core::Slice& slice) const noexcept {
+  if (is_gathered(bucket)) return slice.seen_from(shares_[bucket].updated.offset).of(own_parameters_.all()[bucket]);
+  return places_.parameters.at(bucket, slice).of(parameters());
 }
 
 std::span<float> HostSynchronizer::gradients_of(int local_rank) const noexcept {
-  return {reinterpret_cast<float*>(gradients_->part(local_rank).data()), sharding_.n_elements()};
+  return {reinterpret_cast<float*>(gradients_->part(local_rank).data()), places_.gradients.n_elements()};
+}
+
+/// The slots where their gradients lie. Those in the pool have no rows.
+std::vector<Slot> HostSynchronizer::gradient_slots() const {
+  std::vector<Slot> slots{sharding_.slots().begin(), sharding_.slots().end()};
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    slots[i].slice = places_.gradients.at(sharding_.bucket_of(i), slots[i].slice);
+  return slots;
+}
+
+/// The all-gather of a bucket between nodes: after updates, or when passes need a unit.
+std::unique_ptr<comm::Plan> HostSynchronizer::plan_gather(std::size_t bucket, bool is_gathered_by_passes) {
+  if (bucket >= shares_.size() || is_gathered(bucket) != is_gathered_by_passes) return nullptr;
+  const Share& share = shares_[bucket];
+  if (!share.is_divided() || share.summed.empty()) return nullptr;
+  auto plan = comm::make_plan(*between_, {.collective = comm::Collective::all_gather,
+                                          .n_elements = share.summed.count,
+                                          .is_order_fixed = is_deterministic_,
+                                          .cuts = share.cuts});
+  plan->bind(std::as_bytes(parameters_at(bucket, share.updated)),
+             std::as_writable_bytes(places_.parameters.at(bucket, share.summed).of(parameters())));
+  return plan;
 }
 
 BucketSumsSetting HostSynchronizer::sums_setting(bool is_tree) const {
   BucketSumsSetting setting{.n_nodes = placement_.n_nodes,
                             .n_buckets = sharding_.buckets().size(),
                             .shares = shares_,
+                            .sums = own_gradients_.all(),
                             .is_tree = is_tree,
                             .rows = &rows_};
+  for (std::size_t b = 0; b < setting.n_buckets; ++b) setting.are_pooled.push_back(places_.gradients.is_pooled(b));
+  for (std::size_t b = 0; b < shares_.size(); ++b) {
+    setting.shares[b].summed = places_.gradients.at(b, shares_[b].summed);
+    setting.shares[b].updated = places_.gradients.at(b, shares_[b].updated);
+  }
   for (int rank = 0; rank < node_->n_ranks(); ++rank) setting.gradients.push_back(gradients_of(rank));
   return setting;
 }
@@ -90,12 +141,46 @@ std::vector<Piece> HostSynchronizer::all_blocks() const {
   return all;
 }
 
-/// What this rank writes of its node's parameters.
-std::vector<Piece> HostSynchronizer::written_pieces() const {
+/// What this rank writes of its node's parameters; or its parts of the units that passes gather.
+std::vector<Piece> HostSynchronizer::written_pieces(bool are_gathered) const {
   std::vector<Piece> pieces;
-  for (const Share& share : shares_)
-    for (const Piece& piece : pieces_in(sharding_.slots(), share.summed)) pieces.push_back(piece);
+  for (std::size_t b = 0; b < shares_.size(); ++b) {
+    if (is_gathered(b) != are_gathered) continue;
+    const core::Slice& slice = are_gathered ? shares_[b].updated : shares_[b].summed;
+    for (const Piece& piece : pieces_in(sharding_.slots(), slice)) pieces.push_back(piece);
+  }
   return pieces;
+}
+
+void HostSynchronizer::acquire(std::size_t unit, UnitUse use) {
+  unit_gather_.need(unit, use != UnitUse::forward, [this] { sums_.progress(); });
+  const auto bucket = places_.gradients.bucket_of(unit);
+  if (bucket && use == UnitUse::backward) free_gradients(*bucket);
+}
+
+void HostSynchronizer::acquire(std::size_t unit, UnitUse use, runtime::Stream& stream) {
+  stream.wait();
+  acquire(unit, use);
+}
+
+/// Returns when no rank of the node reads what lies where the pass writes the gradients of `bucket`. Sums begin in the
+/// order of buckets.
+void HostSynchronizer::free_gradients(std::size_t bucket) {
+  const BucketPlaces& places = places_.gradients;
+  std::size_t n_before = 0;  // buckets up to the last that lies there too
+  for (std::size_t b = 0; b < bucket; ++b)
+    if (places.is_pooled(b) && places.overlap(b, bucket)) n_before = b + 1;
+  sums_.await_sums(n_before, [this] { unit_gather_.progress(); });
+  const core::Slice whole = sharding_.buckets()[bucket];
+  std::size_t at = whole.offset;
+  const auto zero = [&](std::size_t begin, std::size_t end) {
+    std::ranges::fill(places.at(bucket, {begin, end - begin}).of(gradients()), 0.0F);
+  };
+  for (const Piece& piece : pieces_in(sharding_.slots(), whole)) {
+    zero(at, sharding_.slots()[piece.slot].has_padding ? piece.slice.end() : piece.slice.offset);
+    at = piece.slice.end();
+  }
+  zero(at, whole.end());
 }
 
 void HostSynchronizer::start(const StartAt& at) {
@@ -103,22 +188,33 @@ void HostSynchronizer::start(const StartAt& at) {
   started_at_ = at;
   n_steps_ = at.n_steps;
   for (Owned& owned : owned_) owned.optimizer.set_n_steps(at.scale ? at.scale->n_updates : at.n_steps);
+  unit_gather_.forget();
   const bool is_guarded = guard_.restart(n_steps_);
   await_node();
   if (placement_.n_nodes > 1) copy_between_nodes();
   end_writing(is_guarded);
 }
 
+// No rank but one has other bits than 0 of an element, so all values arrive unchanged.
 std::span<const float> HostSynchronizer::read(std::size_t slot) {
-  if (world_rank_ != 0) return {};
-  return sharding_.slots()[slot].slice.of(parameters());
+  const std::size_t bucket = sharding_.bucket_of(slot);
+  const core::Slice& whole = sharding_.slots()[slot].slice;
+  if (!is_gathered(bucket)) return world_.rank() == 0 ? parameters_at(bucket, whole) : std::span<float>{};
+  runtime::together(world_.communicator(), [&] { read_.assign(whole.count, 0.0F); });
+  for (const Piece& piece : written_pieces(true))
+    if (piece.slot == slot)
+      std::ranges::copy(parameters_at(piece), piece.slice.seen_from(whole.offset).of(std::span{read_}).begin());
+  const auto plan = comm::make_plan(world_, {.dtype = core::DType::uint32, .n_elements = whole.count});
+  plan->bind(std::as_bytes(std::span{read_}), std::as_writable_bytes(std::span{read_}));
+  plan->run();
+  return world_.rank() == 0 ? std::span<const float>{read_} : std::span<const float>{};
 }
 
 void HostSynchronizer::visit(Access access, const std::function<void(const StoredPiece&)>& visitor) {
   for (Owned& owned : owned_) {
     if (access != Access::kept && !owned.is_own) continue;
     for (const Piece& piece : pieces_in(sharding_.slots(), owned.slice)) {
-      visitor({piece, "parameter", piece.slice.of(parameters())});
+      visitor({piece, "parameter", parameters_at(piece)});
       if (access == Access::own_parameters) continue;
       for (const optim::State& state : owned.optimizer.state())
         visitor({piece, state.name, piece.slice.seen_from(owned.slice.offset).of(state.values)});
@@ -126,11 +222,22 @@ void HostSynchronizer::visit(Access access, const std::function<void(const Store
   }
 }
 
+KeptBytes HostSynchronizer::kept() const noexcept {
+  KeptBytes kept{.shared = parameters().size_bytes(),
+                 .pool = places_.parameters.n_pool_elements() * sizeof(float),
+                 .gradients = gradients().size_bytes(),
+                 .own = own_parameters_.n_bytes() + own_gradients_.n_bytes()};
+  for (const Owned& owned : owned_) kept.states += owned.optimizer.n_state_bytes();
+  return kept;
+}
+
 bool HostSynchronizer::flip_bit(std::size_t slot) {
-  for (const Piece& piece : written_pieces()) {
-    if (piece.slot != slot) continue;
-    parallel::flip_bit(piece.slice.of(parameters()).front());
-    return true;
+  for (const bool is_gathered : {false, true}) {
+    for (const Piece& piece : written_pieces(is_gathered)) {
+      if (piece.slot != slot) continue;
+      parallel::flip_bit(parameters_at(piece).front());
+      return true;
+    }
   }
   return false;
 }
@@ -146,8 +253,8 @@ std::optional<optim::LossScale> HostSynchronizer::scale_to_save() {
 void HostSynchronizer::copy_between_nodes() {
   for (std::size_t b = 0; b < shares_.size(); ++b) {
     const Share& share = shares_[b];
-    if (share.summed.empty()) continue;
-    const std::span<float> values = share.summed.of(parameters());
+    if (is_gathered(b) || share.summed.empty()) continue;
+    const std::span<float> values = parameters_at(b, share.summed);
     const core::Slice own = owned_[b].is_own ? share.part() : core::Slice{};
     std::ranges::fill(values.first(own.offset), 0.0F);
     std::ranges::fill(values.subspan(own.end()), 0.0F);
@@ -187,6 +294,7 @@ double HostSynchronizer::step(const core::StepNumbers& numbers, double clip_norm
   }
   if (!is_halted_) {
     update(numbers.learning_rate, scale);
+    unit_gather_.forget();
     ++n_steps_;
   }
   zero_rows();
@@ -217,7 +325,7 @@ double HostSynchronizer::gradient_norm(float scale) {
 void HostSynchronizer::update(double lr, float scale) {
   for (std::size_t b = 0; b < owned_.size(); ++b) {
     Owned& owned = owned_[b];
-    owned.norms = owned.optimizer.begin_step(scale, sums_.sources(b), owned.slice.of(parameters()));
+    owned.norms = owned.optimizer.begin_step(scale, sums_.sources(b), parameters_at(b, owned.slice));
     norms_.put_tensors(owned.first_block, owned.norms);
   }
   if (needs_norms_) {
@@ -225,16 +333,16 @@ void HostSynchronizer::update(double lr, float scale) {
     for (const Owned& owned : owned_) norms_.get_tensors(owned.first_block, owned.norms);
   }
   for (std::size_t b = 0; b < owned_.size(); ++b) {
-    owned_[b].optimizer.finish_step(lr, scale, sums_.sources(b), owned_[b].slice.of(parameters()),
-                                    touched_in(owned_[b].slice));
+    owned_[b].optimizer.finish_step(lr, scale, sums_.sources(b), parameters_at(b, owned_[b].slice), touched_in(b));
     gather_.start(b);
   }
   gather_.finish();
 }
 
-/// The places in a slice that may have gradients, from its begin; nothing if they may be anywhere, as with rows of
-/// other nodes.
-std::span<const core::Slice> HostSynchronizer::touched_in(const core::Slice& slice) {
+/// The places in what this rank updates of a bucket that may have gradients, from its begin; nothing if they may be
+/// anywhere, as with rows of other nodes.
+std::span<const core::Slice> HostSynchronizer::touched_in(std::size_t bucket) {
+  const core::Slice slice = places_.gradients.at(bucket, owned_[bucket].slice);
   touched_.clear();
   if (placement_.n_nodes > 1 || !rows_.has_rows(slice)) return {};
   rows_.find_touched(slice, touched_);
@@ -244,11 +352,12 @@ std::span<const core::Slice> HostSynchronizer::touched_in(const core::Slice& sli
 
 /// Zeroes sums in rows that the arena's rank did not touch; it zeroes its own rows once no rank reads them.
 void HostSynchronizer::zero_rows() {
-  for (const Owned& owned : owned_) {
-    if (!rows_.has_rows(owned.slice)) continue;
+  for (std::size_t b = 0; b < owned_.size(); ++b) {
+    const core::Slice slice = places_.gradients.at(b, owned_[b].slice);
+    if (!rows_.has_rows(slice)) continue;
     const bool is_all = placement_.n_nodes > 1 || is_deterministic_;
     for (int rank = 0; rank < node_->n_ranks(); ++rank)
-      if (rank == node_->rank() || is_deterministic_) rows_.zero(owned.slice, is_all, gradients_of(rank));
+      if (rank == node_->rank() || is_deterministic_) rows_.zero(slice, is_all, gradients_of(rank));
   }
 }
 

@@ -21,10 +21,13 @@ bool NodeFlags::any_reached(Stage stage, std::uint64_t value) const noexcept {
 
 runtime::Wait NodeFlags::wait_of(Stage stage) noexcept {
   switch (stage) {
-    case Stage::gradients: return runtime::Wait::gradients;
+    case Stage::gradients:
+    case Stage::sums: return runtime::Wait::gradients;
     case Stage::norms: return runtime::Wait::norms;
     case Stage::parameters:
-    case Stage::halt: break;
+    case Stage::halt:
+    case Stage::needs:
+    case Stage::gathers: break;
   }
   return runtime::Wait::parameters;
 }

@@ -21,8 +21,11 @@ enum class Stage : std::uint8_t {
   norms,       ///< steps whose partial norms are written
   parameters,  ///< steps whose updates are written
   halt,        ///< starts after which updates are halted; no rank waits for it
+  sums,        ///< buckets of pooled gradients whose sums have left the gradients of the node's ranks
+  needs,       ///< units that passes have begun to need
+  gathers      ///< gathers of units that are complete
 };
-inline constexpr std::size_t n_stages = 4;
+inline constexpr std::size_t n_stages = 7;
 
 class NodeFlags {
  public:

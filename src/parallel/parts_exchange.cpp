@@ -13,7 +13,8 @@ constexpr std::size_t n_words_before_values = 2;
 }  // namespace
 
 PartsExchange::PartsExchange(comm::Transport& transport)
-    : rank_{transport.rank()},
+    : transport_{transport},
+      rank_{transport.rank()},
       n_ranks_{transport.n_ranks()},
       channel_{transport.open_channel(2 * n_ranks_)},
       add_{comm::loops().find_combine(core::DType::float32, comm::ReduceOp::sum)},
@@ -76,6 +77,7 @@ void PartsExchange::post() {
   }
   for (int distance = 1; distance < n_ranks_ && !message(rank_).empty(); ++distance) {
     const int to = (rank_ + distance) % n_ranks_;
+    transport_.count({1, bytes_of(rank_).size()});
     channel_->send(n_ranks_ + to, to, bytes_of(rank_));
   }
 }

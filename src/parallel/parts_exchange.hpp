@@ -44,6 +44,7 @@ class PartsExchange {
   template <class Visit>
   void for_parts_of(int rank, Visit visit) const;
 
+  comm::Transport& transport_;
   int rank_;
   int n_ranks_;
   std::unique_ptr<comm::Channel> channel_;  ///< slot r receives from rank r, slot n_ranks + r sends to it

@@ -36,9 +36,15 @@ std::uint64_t most_frequent(std::span<const std::uint64_t> values) {
 
 }  // namespace
 
-ReplicaGuard::ReplicaGuard(std::span<const Slot> slots, std::vector<Piece> pieces, comm::Transport& world,
-                           comm::Transport& between, std::uint64_t interval)
-    : pieces_{std::move(pieces)}, hashes_(pieces_.size()), world_{world}, between_{between}, interval_{interval} {
+ReplicaGuard::ReplicaGuard(std::span<const Slot> slots, std::vector<Piece> replicated, std::span<const Piece> unique,
+                           comm::Transport& world, comm::Transport& between, std::uint64_t interval)
+    : pieces_{std::move(replicated)},
+      n_replicated_{pieces_.size()},
+      world_{world},
+      between_{between},
+      interval_{interval} {
+  pieces_.insert(pieces_.end(), unique.begin(), unique.end());
+  hashes_.resize(pieces_.size());
   for (const Slot& slot : slots) names_.push_back(slot.name);
 }
 
@@ -57,7 +63,7 @@ std::uint32_t ReplicaGuard::record(const HashPiece& hash) {
   for (std::size_t i = 0; i < pieces_.size(); ++i) hashes_[i] = hash(pieces_[i]);
   is_recorded_ = true;
   record_before_at_ = std::exchange(record_at_, n_steps_);
-  return core::crc32c(std::as_bytes(std::span{hashes_}));
+  return core::crc32c(std::as_bytes(hashes_of_replicas()));
 }
 
 // Nodes compare records, which finds a change on one of them since the record before the last. On one node a record is
@@ -104,14 +110,15 @@ std::uint64_t ReplicaGuard::find_stray() const {
     plan->bind(std::as_bytes(std::span{mine}), std::as_writable_bytes(std::span{all}));
     plan->run();
   };
-  std::vector<std::uint64_t> all(hashes_.size() * n_nodes);
+  const std::span<const std::uint64_t> hashes = hashes_of_replicas();
+  std::vector<std::uint64_t> all(hashes.size() * n_nodes);
   std::vector<std::int32_t> rank{world_.rank()};
   std::vector<std::int32_t> ranks(n_nodes);
-  gather(core::DType::uint64, hashes_, all);
+  gather(core::DType::uint64, hashes, all);
   gather(core::DType::int32, rank, ranks);
   std::vector<std::uint64_t> of_nodes(n_nodes);
-  for (std::size_t i = 0; i < pieces_.size(); ++i) {
-    for (std::size_t node = 0; node < n_nodes; ++node) of_nodes[node] = all[node * hashes_.size() + i];
+  for (std::size_t i = 0; i < hashes.size(); ++i) {
+    for (std::size_t node = 0; node < n_nodes; ++node) of_nodes[node] = all[node * hashes.size() + i];
     const std::uint64_t usual = most_frequent(of_nodes);
     const auto stray =
         std::find_if(of_nodes.begin(), of_nodes.end(), [&](std::uint64_t hash) { return hash != usual; });

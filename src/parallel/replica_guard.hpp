@@ -20,10 +20,11 @@ using HashPiece = std::function<std::uint64_t(const Piece&)>;
 
 class ReplicaGuard {
  public:
-  /// Guards `pieces` of `slots`, which only this rank of `world` writes; both transports must outlive it. `between`:
-  /// the owners of the same pieces on all nodes. `interval`: steps between records; 0: never records.
-  ReplicaGuard(std::span<const Slot> slots, std::vector<Piece> pieces, comm::Transport& world, comm::Transport& between,
-               std::uint64_t interval);
+  /// Guards pieces of `slots`, which only this rank of `world` writes; both transports must outlive it. `between`: the
+  /// owners of the `replicated` pieces on all nodes. No other rank has `unique` pieces. `interval`: steps between
+  /// records; 0: never records.
+  ReplicaGuard(std::span<const Slot> slots, std::vector<Piece> replicated, std::span<const Piece> unique,
+               comm::Transport& world, comm::Transport& between, std::uint64_t interval);
 
   /// Whether this rank has found a change since restart().
   [[nodiscard]] bool has_changed() const noexcept { return changed_.has_value(); }
@@ -45,17 +46,22 @@ class ReplicaGuard {
   void verify(const HashPiece& hash);
   /// After each step that wrote parameters. Returns whether they must be recorded now.
   [[nodiscard]] bool count_step(std::uint64_t n_steps) noexcept;
-  /// Records the hashes of the parameters just written, and returns a hash of them: equal for the owners of the same
-  /// pieces on all nodes.
+  /// Records the hashes of the parameters just written, and returns a hash of those that have replicas: equal for the
+  /// owners of the same pieces on all nodes.
   std::uint32_t record(const HashPiece& hash);
   void set_replica_hash(std::uint32_t hash) noexcept { replica_hash_ = hash; }
 
  private:
   [[nodiscard]] std::uint64_t find_stray() const;
 
+  [[nodiscard]] std::span<const std::uint64_t> hashes_of_replicas() const noexcept {
+    return std::span{hashes_}.first(n_replicated_);
+  }
+
   std::vector<Piece> pieces_;
-  std::vector<std::string> names_;  ///< of all slots
-  std::vector<std::uint64_t> hashes_;
+  std::size_t n_replicated_;
+  std::vector<std::string> names_{};  ///< of all slots
+  std::vector<std::uint64_t> hashes_{};
   comm::Transport& world_;
   comm::Transport& between_;
   std::uint64_t interval_;

@@ -27,6 +27,19 @@ std::size_t bucket_end(std::span<const Slot> slots, std::size_t begin, std::size
   return end;
 }
 
+/// Adds the buckets of `slots`, which together are [offset, end) of the arena.
+void add_buckets(std::span<const Slot> slots, const BucketOptions& options, std::size_t offset, std::size_t end,
+                 std::vector<core::Slice>& buckets) {
+  const std::size_t last = last_bucket_begin(slots, options.last.value);
+  for (std::size_t begin = 0, next = 0; begin < slots.size(); begin = next) {
+    const std::size_t limit = begin == 0 ? options.first.value : options.target.value;
+    next = begin < last ? bucket_end(slots.first(last), begin, limit) : slots.size();
+    const std::size_t next_offset = next < slots.size() ? slots[next].slice.offset : end;
+    buckets.push_back({offset, next_offset - offset});
+    offset = next_offset;
+  }
+}
+
 /// Whether node k holds the k-th run of ranks, with runs of equal length.
 bool is_in_equal_blocks(const std::vector<int>& nodes, std::size_t n_nodes) {
   if (nodes.size() % n_nodes != 0) return false;
@@ -51,16 +64,21 @@ std::size_t nearest_cut(std::span<const Slot> slots, std::size_t at) noexcept {
 std::vector<core::Slice> plan_buckets(std::span<const Slot> slots, const BucketOptions& options) {
   require_ordered(slots);
   std::vector<core::Slice> buckets;
-  if (slots.empty()) return buckets;
-  const std::size_t last = last_bucket_begin(slots, options.last.value);
-  std::size_t begin = 0;
+  if (!slots.empty()) add_buckets(slots, options, 0, arena_elements(slots), buckets);
+  return buckets;
+}
+
+std::vector<core::Slice> plan_unit_buckets(std::span<const Slot> slots, const BucketOptions& options) {
+  require_ordered(slots);
+  std::vector<core::Slice> buckets;
   std::size_t offset = 0;
-  while (begin < slots.size()) {
-    const std::size_t limit = buckets.empty() ? options.first.value : options.target.value;
-    const std::size_t end = begin < last ? bucket_end(slots.first(last), begin, limit) : slots.size();
+  for (std::size_t begin = 0, end = 0; begin < slots.size(); begin = end) {
+    while (end < slots.size() && slots[end].unit == slots[begin].unit) ++end;
     const std::size_t end_offset = end < slots.size() ? slots[end].slice.offset : arena_elements(slots);
-    buckets.push_back({offset, end_offset - offset});
-    begin = end;
+    if (slots[begin].unit)
+      buckets.push_back({offset, end_offset - offset});
+    else
+      add_buckets(slots.subspan(begin, end - begin), options, offset, end_offset, buckets);
     offset = end_offset;
   }
   return buckets;
@@ -118,6 +136,21 @@ std::vector<std::size_t> Sharding::cut(const core::Slice& bucket, std::size_t n_
   return cuts;
 }
 
+std::vector<std::optional<std::size_t>> Sharding::units() const {
+  std::vector<std::optional<std::size_t>> units;
+  for (const core::Slice& bucket : buckets_) {
+    const auto first =
+        std::ranges::find_if(slots_, [&](const Slot& slot) { return !intersection(slot.slice, bucket).empty(); });
+    units.push_back(first == slots_.end() ? std::nullopt : first->unit);
+  }
+  return units;
+}
+
+std::size_t Sharding::bucket_of(std::size_t slot) const noexcept {
+  const auto after = std::ranges::upper_bound(buckets_, slots_[slot].slice.offset, {}, &core::Slice::offset);
+  return static_cast<std::size_t>(after - buckets_.begin()) - 1;
+}
+
 std::size_t Sharding::n_complete(std::size_t slot) const noexcept {
   const std::size_t end = slot + 1 < slots_.size() ? slots_[slot + 1].slice.offset : n_elements();
   const auto first_incomplete = std::ranges::upper_bound(buckets_, end, {}, &core::Slice::end);
@@ -140,6 +173,13 @@ std::vector<Share> Sharding::shares_of(std::size_t owner, std::size_t part) cons
     share.cuts.push_back(end - begin);
   }
   return shares;
+}
+
+Sharding make_sharding(Strategy strategy, const std::vector<Slot>& slots, const BucketOptions& buckets,
+                       const Placement& placement) {
+  return {slots, divides_gradients(strategy) ? plan_unit_buckets(slots, buckets) : plan_buckets(slots, buckets),
+          static_cast<std::size_t>(placement.n_owners), false,
+          static_cast<std::size_t>(divides_states(strategy) ? placement.n_nodes : 1)};
 }
 
 std::vector<Piece> blocks_in(std::span<const Slot> slots, const core::Slice& slice) {

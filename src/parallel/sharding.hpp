@@ -9,12 +9,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "core/slice.hpp"
 #include "core/units.hpp"
 #include "parallel/slots.hpp"
+#include "parallel/strategy.hpp"
 
 namespace lockstep::parallel {
 
@@ -29,6 +31,9 @@ struct BucketOptions {
 /// depend on the slots alone. A bucket contains whole slots, and ends where the next one begins, so padding between
 /// slots belongs to one bucket.
 [[nodiscard]] std::vector<core::Slice> plan_buckets(std::span<const Slot> slots, const BucketOptions& options);
+
+/// Likewise, but each unit (Slot::unit) is one bucket. Slots between units, which are in none, have buckets as above.
+[[nodiscard]] std::vector<core::Slice> plan_unit_buckets(std::span<const Slot> slots, const BucketOptions& options);
 
 /// Which ranks share an arena of parameters, and which of them are owners.
 struct Placement {
@@ -78,6 +83,9 @@ class Sharding {
   [[nodiscard]] std::size_t n_elements() const noexcept { return arena_elements(slots_); }
 
   [[nodiscard]] std::span<const core::Slice> buckets() const noexcept { return buckets_; }
+  /// The unit of each bucket; none if its slots are in no unit.
+  [[nodiscard]] std::vector<std::optional<std::size_t>> units() const;
+  [[nodiscard]] std::size_t bucket_of(std::size_t slot) const noexcept;
   /// Returns how many buckets are complete once `slot` and all earlier slots are.
   [[nodiscard]] std::size_t n_complete(std::size_t slot) const noexcept;
 
@@ -101,6 +109,10 @@ class Sharding {
   std::size_t n_nodes_;
   std::vector<std::vector<core::Slice>> slices_;  ///< by owner
 };
+
+/// The sharding of a host's synchronizer, from which traffic and memory are known before it exists.
+[[nodiscard]] Sharding make_sharding(Strategy strategy, const std::vector<Slot>& slots, const BucketOptions& buckets,
+                                     const Placement& placement);
 
 /// Returns the tensors in `slice`, cut into blocks of about block_elements: the same blocks for any slices of a bucket.
 /// Sums that must not depend on the owners, such as the norm for clipping, are taken over blocks first.

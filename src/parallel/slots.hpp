@@ -25,7 +25,10 @@ struct Slot {
   core::Slice slice{};
   bool decays = true;            ///< weight decay applies
   std::size_t row_elements = 0;  ///< for an embedding: only rows given to Synchronizer::touch() have gradients; else 0
-  std::size_t block = 1;  ///< a piece cut at multiples of this from the slot's begin is a slice of the logical tensor
+  std::size_t block = 1;    ///< a piece cut at multiples of this from the slot's begin is a slice of the logical tensor
+  bool has_padding = true;  ///< elements that no pass writes
+  /// What passes need together, see Synchronizer::acquire(). None: the slot is always there whole.
+  std::optional<std::size_t> unit{};
 };
 
 /// A part of one tensor.

@@ -11,39 +11,60 @@
 
 namespace lockstep::parallel {
 
+/// Each divides what the one before divides, and more.
 enum class Strategy : std::uint8_t {
-  ddp,   ///< whole parameters and states: one copy on each device, or one that the ranks of a node share
-  zero1  ///< all ranks of all nodes divide the states of the optimizer, and the update
+  ddp,    ///< whole parameters and states: one copy on each device, or one that the ranks of a node share
+  zero1,  ///< all ranks of all nodes divide the states of the optimizer, and the update
+  zero2,  ///< and the gradients: a rank has whole ones of few units at a time
+  fsdp    ///< and the parameters: each device, or node of hosts, has whole ones of few units at a time
 };
-inline constexpr std::array all_strategies{Strategy::ddp, Strategy::zero1};
+inline constexpr std::array all_strategies{Strategy::ddp, Strategy::zero1, Strategy::zero2, Strategy::fsdp};
 
 [[nodiscard]] constexpr std::string_view name(Strategy strategy) noexcept {
-  return strategy == Strategy::ddp ? "ddp" : "zero1";
+  switch (strategy) {
+    case Strategy::zero1: return "zero1";
+    case Strategy::zero2: return "zero2";
+    case Strategy::fsdp: return "fsdp";
+    case Strategy::ddp: break;
+  }
+  return "ddp";
 }
 
 /// Whether all ranks divide the states of the optimizer. Otherwise each device, or each node of hosts, has them all.
-[[nodiscard]] constexpr bool divides_states(Strategy strategy) noexcept { return strategy != Strategy::ddp; }
+[[nodiscard]] constexpr bool divides_states(Strategy strategy) noexcept { return strategy >= Strategy::zero1; }
+/// Whether ranks keep only the sums of their parts of the gradients. Buckets are then units.
+[[nodiscard]] constexpr bool divides_gradients(Strategy strategy) noexcept { return strategy >= Strategy::zero2; }
+/// Whether nodes, or devices, keep only their parts of the parameters, and gather units when passes need them.
+[[nodiscard]] constexpr bool divides_parameters(Strategy strategy) noexcept { return strategy >= Strategy::fsdp; }
 
 /// Those that this version has for a device with memory of its own, or for a host.
 [[nodiscard]] constexpr std::span<const Strategy> strategies_on(bool has_own_memory) noexcept {
-  return std::span{all_strategies}.first(has_own_memory ? 1 : all_strategies.size());
+  return std::span{all_strategies}.first(has_own_memory ? 2 : all_strategies.size());
 }
 [[nodiscard]] constexpr bool exists_on(bool has_own_memory, Strategy strategy) noexcept {
   return std::ranges::find(strategies_on(has_own_memory), strategy) != strategies_on(has_own_memory).end();
 }
 
-/// What a rank keeps, on a device with memory of its own or on a host.
-[[nodiscard]] constexpr std::string_view what_is_kept(Strategy strategy, bool has_own_memory) noexcept {
-  if (has_own_memory) return "each GPU keeps all parameters, gradients and optimizer states";
-  return divides_states(strategy)
-             ? "each node keeps all parameters, each rank all gradients, and all ranks divide the optimizer states"
-             : "each node keeps all parameters and optimizer states, each rank all gradients";
+/// The strategy that is the same on one node of hosts, whose ranks always divide the states and share parameters.
+[[nodiscard]] constexpr Strategy on_one_node(Strategy strategy) noexcept {
+  return divides_gradients(strategy) ? Strategy::zero2 : Strategy::ddp;
 }
 
-/// Whether `word` is a strategy of other programs that this version does not have.
-[[nodiscard]] constexpr bool is_missing_strategy(std::string_view word) noexcept {
-  constexpr std::array<std::string_view, 3> words{"zero2", "zero3", "fsdp"};
-  return std::ranges::find(words, word) != words.end();
+/// What a rank keeps, on a device with memory of its own or on a host.
+[[nodiscard]] constexpr std::string_view what_is_kept(Strategy strategy, bool has_own_memory) noexcept {
+  if (has_own_memory)
+    return divides_states(strategy)
+               ? "each GPU keeps all that passes read and all gradients, and all divide the optimizer states"
+               : "each GPU keeps all parameters, gradients and optimizer states";
+  switch (strategy) {
+    case Strategy::zero1:
+      return "each node keeps all parameters, each rank all gradients, and all ranks divide the optimizer states";
+    case Strategy::zero2:
+      return "each node keeps all parameters, and all ranks divide the gradients and the optimizer states";
+    case Strategy::fsdp: return "all ranks divide the parameters, the gradients and the optimizer states";
+    case Strategy::ddp: break;
+  }
+  return "each node keeps all parameters and optimizer states, each rank all gradients";
 }
 
 }  // namespace lockstep::parallel

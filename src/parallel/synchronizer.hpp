@@ -48,6 +48,19 @@ struct SynchronizerOptions {
   bool scales_loss = false;
   /// The type of Arenas::weights; float32: there are none. Others only on devices.
   core::DType weights = core::DType::float32;
+  /// By unit of the slots: the nodes of the network from the first that reads it to the last.
+  std::vector<core::Slice> unit_reads{};
+  /// How many units before its own turn a unit is gathered. Each takes memory.
+  std::size_t prefetch = 1;
+  /// Whether each step makes one backward pass, whose gradients are summed at once.
+  bool is_one_pass = false;
+};
+
+/// Why a pass needs a unit.
+enum class UnitUse : std::uint8_t {
+  forward,
+  backward,  ///< it writes gradients, and reports them by ready()
+  discarded  ///< it writes gradients that nobody sums
 };
 
 /// What a rank visits: what it alone owns, so that all ranks together visit each element once, or all that it keeps.
@@ -57,6 +70,15 @@ enum class Access : std::uint8_t { own, own_parameters, kept };
 
 /// One of the last two steps that were enqueued.
 enum class StepBack : std::uint8_t { last, before_last };
+
+/// Memory of a rank, in bytes.
+struct KeptBytes {
+  std::uint64_t shared = 0;     ///< by all ranks of a node of hosts: parameters
+  std::uint64_t pool = 0;       ///< of these, places in which units take turns
+  std::uint64_t gradients = 0;  ///< that other ranks read
+  std::uint64_t own = 0;        ///< its parts of parameters and gradients whose units are in a pool
+  std::uint64_t states = 0;     ///< of the optimizer
+};
 
 /// Where a run starts or resumes.
 struct StartAt {
@@ -72,6 +94,13 @@ struct Arenas {
   runtime::DeviceSpan<float> gradients{};
   /// The parameters rounded to SynchronizerOptions::weights. start(), step() and flip_bit() write both, so that they
   /// always agree.
+  runtime::DeviceSpan<const std::byte> weights{};
+};
+
+/// The same for one slot: its elements, with padding.
+struct SlotPlace {
+  runtime::DeviceSpan<const float> parameters{};
+  runtime::DeviceSpan<float> gradients{};
   runtime::DeviceSpan<const std::byte> weights{};
 };
 
@@ -116,7 +145,17 @@ class Synchronizer {
  public:
   virtual ~Synchronizer() = default;
 
+  /// Empty spans for what is not kept whole.
   [[nodiscard]] virtual Arenas arenas() const noexcept = 0;
+  /// Where passes find one of sharding().slots(): in arenas(), or in a pool in which units take
+  /// turns. Never changes.
+  [[nodiscard]] virtual SlotPlace place(std::size_t slot) const;
+  /// Collective, when a pass begins to need `unit`, in the order of SynchronizerOptions::unit_reads: the parameters of
+  /// its slots are at their places for what `stream` is given until the pass needs a unit whose slots lie there too.
+  /// Passes of a backward direction may write the gradients, whose padding is 0.
+  virtual void acquire(std::size_t /*unit*/, UnitUse /*use*/, runtime::Stream& /*stream*/) {}
+  /// Whether passes find all parameters without acquire().
+  [[nodiscard]] virtual bool has_all_parameters() const noexcept { return true; }
 
   /// What can be asked of one kind of steps only; null for the other kind.
   [[nodiscard]] virtual DirectSteps* direct() noexcept { return nullptr; }
@@ -146,7 +185,7 @@ class Synchronizer {
   [[nodiscard]] virtual const ReplicaGuard& guard() const noexcept = 0;
 
   /// Local, between two steps, for a drill: flips a bit in the part of `slot` that only this rank writes, unseen by the
-  /// guard; returns false if there is no such part. On a device each rank has the whole slot.
+  /// guard; returns false if there is no such part. On devices that do not divide the slot each rank writes all of it.
   virtual bool flip_bit(std::size_t slot) = 0;
 
   /// Slots, and their division among owners: the ranks of a node, or all ranks of devices.
@@ -162,6 +201,9 @@ class Synchronizer {
   /// scaled. Waits for the last step.
   [[nodiscard]] virtual std::optional<optim::LossScale> scale_to_save() = 0;
 
+  /// Memory for parameters, gradients and states, as allocated; nothing is known of devices.
+  [[nodiscard]] virtual KeptBytes kept() const noexcept { return {}; }
+
   /// Sets a function that is called whenever this rank begins or ends waiting for others.
   virtual void set_on_wait(runtime::OnWait on_wait) = 0;
   /// Time spent waiting for other ranks and nodes since construction.
@@ -169,7 +211,7 @@ class Synchronizer {
 };
 
 /// Collective over `world`, which must outlive it. If the host is the device, ranks use shared memory and messages.
-/// Otherwise each rank has everything in its device's memory, and `devices`, which may be null for one rank, sums.
+/// Otherwise each rank has what passes read in its device's memory, and `devices` sums; it may be null for one rank.
 /// Throws core::Error (usage) if there is no synchronizer for `strategy`.
 [[nodiscard]] std::unique_ptr<Synchronizer> make_synchronizer(Strategy strategy, comm::Transport& world,
                                                               comm::DeviceGroup* devices,

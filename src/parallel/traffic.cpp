@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "parallel/host_places.hpp"
+
 namespace lockstep::parallel {
 namespace {
 
@@ -13,12 +15,14 @@ class Counter {
       : sharding_{sharding},
         setting_{setting},
         placement_{place(setting.nodes, setting.is_deterministic)},
-        owners_{comm::one_rank_each(placement_.n_nodes)} {}
+        owners_{comm::one_rank_each(placement_.n_nodes)},
+        n_gathers_{gathers_of_step()} {}
 
   [[nodiscard]] comm::Cost all() {
     if (placement_.n_nodes == 1) return {};
     for (std::size_t owner = 0; owner < sharding_.n_owners(); ++owner) {
-      for (const Share& share : sharding_.shares_of(owner)) add_bucket(share);
+      const std::vector<Share> shares = sharding_.shares_of(owner);
+      for (std::size_t b = 0; b < shares.size(); ++b) add_bucket(shares[b], n_gathers_[b]);
       if (sharding_.n_nodes() > 1 && setting_.clips) add_norms(owner, 1);
       if (sharding_.n_nodes() > 1 && setting_.has_norms) add_norms(owner, 2);
       if (!placement_.has_idle_ranks()) add(halt, owners_);
@@ -44,14 +48,32 @@ class Counter {
   /// For one owner of each node.
   void add(const comm::Call& call) { add(call, owners_); }
 
-  void add_bucket(const Share& share) {
+  /// How often each bucket is gathered: after its update, or by passes that need it.
+  [[nodiscard]] std::vector<std::uint64_t> gathers_of_step() const {
+    std::vector<std::uint64_t> n(sharding_.buckets().size(), 1);
+    const UnitTurns turns{setting_.unit_reads, setting_.prefetch};
+    const BucketPlaces places =
+        plan_host_places(setting_.strategy, sharding_, turns, placement_, setting_.n_passes == 1).parameters;
+    if (places.n_pool_elements() == 0) return n;
+    for (std::size_t b = 0; b < n.size(); ++b) n[b] = places.is_pooled(b) ? 0 : 1;
+    HeldUnits held{turns, places};
+    for (std::uint64_t pass = 0; pass < 2 * setting_.n_passes; ++pass)
+      for (const std::size_t unit : turns.order(pass % 2 == 1).units)
+        for (const std::size_t gathered : held.need(unit, pass % 2 == 1)) ++n[*places.bucket_of(gathered)];
+    return n;
+  }
+
+  void add_bucket(const Share& share, std::uint64_t n_gathers) {
     if (share.is_divided()) {
-      for (const comm::Collective collective : {comm::Collective::reduce_scatter, comm::Collective::all_gather})
-        add({.collective = collective,
-             .n_elements = share.summed.count,
-             .is_order_fixed = setting_.is_deterministic,
-             .cuts = share.cuts});
-      return;
+      const auto add_times = [&](comm::Collective collective, std::uint64_t n) {
+        for (; n > 0; --n)
+          add({.collective = collective,
+               .n_elements = share.summed.count,
+               .is_order_fixed = setting_.is_deterministic,
+               .cuts = share.cuts});
+      };
+      add_times(comm::Collective::reduce_scatter, 1);
+      return add_times(comm::Collective::all_gather, n_gathers);
     }
     std::size_t n_of_tables = 0;
     for (const Piece& piece : pieces_in(sharding_.slots(), share.summed))
@@ -95,7 +117,8 @@ class Counter {
   const Sharding& sharding_;
   const TrafficSetting& setting_;
   Placement placement_;
-  std::vector<int> owners_;  ///< the nodes of the ranks that own the same slices
+  std::vector<int> owners_;               ///< the nodes of the ranks that own the same slices
+  std::vector<std::uint64_t> n_gathers_;  ///< by bucket
   comm::Cost total_{};
 };
 

@@ -9,18 +9,23 @@
 
 #include "comm/registry.hpp"
 #include "parallel/sharding.hpp"
+#include "parallel/strategy.hpp"
 
 namespace lockstep::parallel {
 
 struct TrafficSetting {
   std::vector<int> nodes{};  ///< of all ranks, as a Transport numbers them
+  Strategy strategy = Strategy::ddp;
+  std::vector<core::Slice> unit_reads{};  ///< as in SynchronizerOptions
+  std::size_t prefetch = 1;
+  std::uint64_t n_passes = 1;  ///< forward and backward, of each rank in a step
   bool is_deterministic = false;
   bool clips = false;                         ///< measures the norm of the gradient
   bool has_norms = false;                     ///< the optimizer needs norms of tensors
   std::vector<std::uint64_t> rows_touched{};  ///< of each slot, at most, by all ranks together; empty without tables
 };
 
-/// Of all ranks together. `sharding`: of the placement on these nodes.
+/// Of all ranks together. `sharding`: of the strategy and the placement on these nodes.
 [[nodiscard]] comm::Cost count_traffic(const Sharding& sharding, const TrafficSetting& setting);
 
 }  // namespace lockstep::parallel

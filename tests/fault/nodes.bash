@@ -4,23 +4,15 @@
 # equal on both. A stopped rank is named once for all, with the last activity of the ranks of both nodes. The next run
 # removes that record. Skipped if namespaces cannot be made, or with another MPI than Open MPI 4.
 . "$(dirname "$0")/ranks.bash"
-agent=$(cd "$(dirname "$0")/../support" && pwd)/node_of_its_own
-"$agent" other true 2>/dev/null || { echo "no name spaces may be made here"; exit 77; }
-case $("$MPIEXEC" --version 2>&1) in *'(OpenRTE) 4.'* | *'(Open MPI) 4.'*) ;; *) echo "not Open MPI 4" && exit 77 ;; esac
-
-# on_nodes ARGUMENTS...: runs it in the background as $launcher.
-on_nodes() {
-  command_line="$*"
-  "$MPIEXEC" -np 4 --oversubscribe --mca plm rsh --mca plm_rsh_agent "$agent" -H node-a:2,node-b:2 --mca oob_tcp_if_include lo \
-    --mca btl_tcp_if_include lo "$REDUCE_ALL" "$@" >"$folder/out" 2>"$folder/err" &
-  launcher=$!
-}
+. "$(dirname "$0")/two_nodes.bash"
+reason=$(why_no_nodes)
+[ -z "$reason" ] || { echo "$reason"; exit 77; }
 
 digits=(train digits --synthetic-samples 512 --batch 32 --epochs 2 --deterministic --threads 1 --digest)
 run "$REDUCE_ALL" "${digits[@]}" --run-dir "$folder/whole"
 expect_rc 0
 whole=$(grep '^digest ' "$folder/out")
-on_nodes "${digits[@]}" --run-dir "$folder/two" --save-every 1
+on_nodes 4 "${digits[@]}" --run-dir "$folder/two" --save-every 1
 end
 expect_rc 0
 [ "$(grep '^digest ' "$folder/out")" = "$whole" ] || fail "another result than $whole"
@@ -35,10 +27,10 @@ toy=(train toy 11 --synthetic-samples 640 --batch 32 --deterministic --threads 1
 run "$REDUCE_ALL" "${toy[@]}" --run-dir "$folder/sound"
 expect_rc 0
 sound=$(grep '^digest ' "$folder/out")
-on_nodes "${toy[@]}" --max-steps 20 --run-dir "$run_dir" --inject late:0:training:1ms
+on_nodes 4 "${toy[@]}" --max-steps 20 --run-dir "$run_dir" --inject late:0:training:1ms
 end
 expect_rc 0
-on_nodes "${toy[@]}" --resume auto --run-dir "$run_dir" --inject flip:weight:2:150
+on_nodes 4 "${toy[@]}" --resume auto --run-dir "$run_dir" --inject flip:weight:2:150
 end
 expect_rc 0
 expect_err "^warning: after step 20[0-9]: parameters of 'weight' differ between nodes \(rank [0-3] on node [01]\); going back to"
@@ -50,7 +42,7 @@ expect_rc 0
 ! compgen -G "$run_dir/checkpoints/*.suspect" >/dev/null || fail "still there: $(ls "$run_dir/checkpoints")"
 rm -rf "$run_dir"
 
-on_nodes train toy 1 --synthetic-samples 30000 --batch 32 --save-every 0 --timeout 2s --run-dir "$run_dir" --inject stop:3:training:7
+on_nodes 4 train toy 1 --synthetic-samples 30000 --batch 32 --save-every 0 --timeout 2s --run-dir "$run_dir" --inject stop:3:training:7
 begin=$SECONDS
 end
 [ $((SECONDS - begin)) -le 30 ] || fail "took $((SECONDS - begin)) s"

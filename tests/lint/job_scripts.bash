@@ -8,6 +8,10 @@ expect_out ': 0 errors, 0 warnings, '
 [ "$(grep -c 'note: edit this line: .* is still CHANGE_ME' "$folder/out")" -ge 20 ] || fail "placeholders are not named"
 # Each template for GPUs calls doctor first, which looks for them.
 for script in ./*/*_gpu*; do grep -q 'lockstep doctor --expect-ranks "$n_ranks" --device cuda ' "$script" || fail "$script asks doctor for no GPUs"; done
+# Each template that trains on several ranks has a line for the strategy.
+for script in ./*/train*; do
+  [[ $script != ./generic/* && $script == */train_gpu.* ]] || grep -q '^strategy=[a-z]' "$script" || fail "$script lets nobody choose a strategy"
+done
 # A copy in another folder is judged by its own site.
 for script in ./*/*.sbatch ./*/*.pbs ./*/*.sh; do
   [[ $script == ./lib/* ]] || grep -qx "# lockstep: site=$(basename "$(dirname "$script")")" "$script" || fail "$script does not name its site"
@@ -38,5 +42,5 @@ expect_delta gpuA40x4-preempt 1 aws-ofi-nccl 'cray-hdf5-parallel cudatoolkit cra
 expect_delta gpuH200x8 1 none 'cray-hdf5-parallel cudatoolkit craype-accel-nvidia90 aws-ofi-nccl any any'
 type shellcheck >/dev/null 2>&1 || { echo "there is no shellcheck" && exit 77; }
 # What a script gets from the files that it sources is unknown to shellcheck.
-run shellcheck --severity=warning --shell=bash --exclude=SC1090,SC1091,SC2154,SC2034 ./*/*.sbatch ./*/*.pbs ./*/*.sh ./lib/resize ./check
+run shellcheck --severity=warning --shell=bash --exclude=SC1090,SC1091,SC2154,SC2034 ./*/*.sbatch ./*/*.pbs ./*/*.sh ./lib/resize ./lib/strategies ./check
 expect_rc 0

@@ -88,7 +88,10 @@ TEST_F(OnDevices, TheMpiLibraryHasToSayAndProveThatItTakesMemoryOfGpus) {
   EXPECT_NE(comm::obstacle(row, {.dtype = DType::bfloat16}, *over_, Devices::own)->find("bfloat16"), std::string::npos);
   EXPECT_TRUE(comm::obstacle(row, {.op = ReduceOp::avg}, *over_, Devices::own));
   EXPECT_TRUE(comm::obstacle(row, {.n_elements = (std::size_t{1} << 30) + 1}, *over_, Devices::own));
-  EXPECT_TRUE(comm::obstacle(row, {.collective = Collective::all_gather}, *over_, Devices::own));
+  for (const Collective collective : comm::all_collectives)
+    EXPECT_FALSE(comm::obstacle(row, {.collective = collective}, *over_, Devices::own));
+  EXPECT_FALSE(
+      comm::obstacle(row, {.collective = Collective::all_gather, .dtype = DType::bfloat16}, *over_, Devices::own));
   unsetenv("LOCKSTEP_MADE_UP_MPI");
   EXPECT_NE(comm::obstacle(row, {}, *over_, Devices::own)->find("reports that it is not"), std::string::npos);
   EXPECT_THROW(static_cast<void>(row.group(row, *over_)->make_plan({})), core::Error);

@@ -94,6 +94,8 @@ TEST_F(OnGpuEach, RowsAreRightOrRefused) {
                   "-b 8 -e 4K -f 64 -n 4 -w 1 --algorithm staged,mpi:device,nccl",
                   {"# all_reduce: staged, mpi:device, nccl\n", right},
                   takes_gpus},
+                 {{3}, scatter + "mpi:device", {" mpi:device ", right}, takes_gpus},
+                 {{3}, scatter + "mpi:device --in-place", {" mpi:device ", right}, takes_gpus},
                  {{2}, brief + "--algorithm mpi:device", {"mpi:device needs a GPU-aware MPI library"}, {}, 2},
                  {{3},
                   "-b 6K -e 6K -n 4 -w 1 --collective reduce_scatter --algorithm nccl,nccl:ring/ll128,nccl:nvls",

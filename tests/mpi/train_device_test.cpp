@@ -51,11 +51,26 @@ TEST_F(TrainOnDevice, AutoIsTheHostWithoutAGpuAndCudaIsRefused) {
           {{1}, "train toy --device host --dry-run", {"of host memory per rank", "toy, f32\n"}, {}, 0, {"\ndevice"}},
           {{2}, "train toy --device cuda --dry-run --share-gpu --init-from nowhere", {"nowhere"}, {}, 2},
           {{1},
-           "train toy --device cuda --strategy zero1",
-           {"strategy 'zero1' is not for GPUs in this version (strategy)", "  fix: ", "--device host"},
+           "train toy --device cuda --strategy zero2",
+           {"strategy 'zero2' is not for GPUs in this version (strategy)", "ddp, zero1", "  fix: ", "--device host"},
            {},
            2},
+          {{1},
+           "train toy 1 --device cuda --strategy zero1 --run-dir alone",
+           {"warning: strategy zero1 is the same as ddp here: one rank divides nothing\n"}},
+          {{2},
+           "train toy --device cuda --share-gpu --strategy zero1 --dry-run",
+           {"zero1: each GPU keeps all that passes read and all gradients, and all divide the optimizer states\n",
+            "of which each rank gets the sums of its part; "}},
       });
+}
+
+// Sums have another order, unless one rank has everything.
+TEST_F(TrainOnDevice, AnotherStrategyMayChangeTheLastBits) {
+  const std::string line = "toy --deterministic --device cuda --share-gpu --save-every 1 --run-dir strategies ";
+  trained(line + "--max-steps 1");
+  const Ended ended = trained(line + "--max-steps 2 --strategy zero1 --resume auto");
+  EXPECT_EQ(has(ended.err, "strategy was \"ddp\", and is now \"zero1\""), world().n_ranks() > 1) << ended.err;
 }
 
 TEST_F(TrainOnDevice, FlagsOfGpusWarnWhereTheyHaveNoEffect) {

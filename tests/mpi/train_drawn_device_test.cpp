@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ranks/drawn_recipe.hpp"
+#include "support/draws.hpp"
 #include "support/train_on_made_up_gpus.hpp"
 
 namespace lockstep::training {

@@ -1,8 +1,13 @@
 // lockstep train: what a run tells of itself, in its output and in its folder.
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <sstream>
 
+#include "core/flags.hpp"
+#include "parallel/strategy.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/session.hpp"
 #include "runtime/watch/watchdog.hpp"
@@ -78,8 +83,76 @@ TEST_F(TrainTold, WhatAStrategyDivides) {
   expect_line(on_two,
               "strategy +zero1: each node keeps all parameters, .* and all ranks divide the optimizer states\n");
   EXPECT_FALSE(has(on_two.err, "the same as ddp")) << on_two.err;
+  for (const parallel::Strategy strategy : parallel::strategies_on(false)) {
+    const bool is_chosen = strategy == parallel::Strategy::zero1;
+    const std::string row = fmt::format("{}{} .* (yes|unsure)\n", name(strategy), is_chosen ? " \\*" : "");
+    expect_line(on_two, row.c_str());
+  }
+  expect_line(on_two, "to send: at [0-9.]+ GB/s of each rank, measured now ");
+  expect_line(on_two, "hidden: products of a step take at least ");
   const Ended on_one = support::run_lockstep(support::words_of(toy + "--max-steps 1 --run-dir r"), {0, 0});
   expect_once(on_one.err, "strategy zero1 is the same as ddp here");
+  const Ended chosen = trained("toy --threads 1 --max-steps 1 --strategy auto --run-dir a", 2);
+  expect_once(chosen.err, "strategy ddp: it needs ");
+  const Json run = Json::parse(get("a/run.json"));
+  EXPECT_EQ(run["recipe"]["strategy"], "ddp");
+  EXPECT_TRUE(has(run["strategy"]["why"].get<std::string>(), "it needs "));
+  EXPECT_TRUE(Json::parse(get("r/run.json"))["strategy"]["why"].is_null());
+  expect_line(trained("toy --threads 1 --dry-run --strategy auto", 2), "chosen +it needs .* on node ");
+  const Ended described = trained("toy --threads 1 --dry-run", 2);
+  expect_line(described, "ddp \\* .* 0 +0 +0 +-\n");
+  EXPECT_FALSE(has(described.out, "to send: at")) << described.out;
+}
+
+/// What a dry run prints of a strategy before what is of this machine: "states", "pool", "params", "grads", "parts".
+std::vector<std::string> kept_in_row(const Ended& described, std::string_view strategy) {
+  const std::string row = "\n" + std::string{strategy};
+  std::istringstream words{described.out.substr(described.out.find(row) + row.size())};
+  std::vector<std::string> cells;
+  for (std::string cell; cells.size() < 5 && words >> cell;)
+    if (cell != "*") cells.push_back(cell);
+  return cells;
+}
+
+TEST_F(TrainTold, AJobThatIsNotThereIsPlannedAsOneThatIs) {
+  const std::string words =
+      "train digits --synthetic-samples 256 --threads 1 --optimizer adam --strategy fsdp --dry-run";
+  const Ended there = support::run_lockstep(support::words_of(words), {0, 1, 2, 3});
+  const Ended assumed = support::run_lockstep(support::words_of(words + " --expect-ranks 4"), {0});
+  expect_line(assumed, "dry run +4 ranks on 4 nodes, assumed by --expect-ranks;");
+  EXPECT_FALSE(has(assumed.err, "the same as")) << assumed.err;
+  const std::regex traffic{"\ntraffic +([0-9.]+ .B) per step between nodes"};
+  std::smatch of_there, of_assumed;
+  ASSERT_TRUE(std::regex_search(there.out, of_there, traffic)) << there.out;
+  ASSERT_TRUE(std::regex_search(assumed.out, of_assumed, traffic)) << assumed.out;
+  EXPECT_EQ(of_there[1], of_assumed[1]);
+  for (const std::string_view strategy : core::names_of(parallel::strategies_on(false)))
+    EXPECT_EQ(kept_in_row(there, strategy), kept_in_row(assumed, strategy)) << strategy << there.out << assumed.out;
+  const Ended refused = support::run_lockstep(support::words_of("train toy --expect-ranks 4"), {0});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_TRUE(has(refused.err, "the job has 1 rank")) << refused.err;
+}
+
+TEST_F(TrainTold, WhatWasForecastBesideWhatWasMeasured) {
+  for (const std::string_view strategy : core::names_of(parallel::strategies_on(false))) {
+    const std::string words = fmt::format(
+        "train digits --synthetic-samples 256 --max-steps 3 --threads 1 --optimizer adam --clip-norm 1 --strategy {0} "
+        "--run-dir {0}",
+        strategy);
+    const Ended ran = support::run_lockstep(support::words_of(words), {0, 0, 1, 1});
+    expect_line(ran, "sent +[0-9.]+ MB in [0-9]+ messages \\(forecast [0-9.]+ MB in [0-9]+ messages\\) per step\n");
+    const Json run = Json::parse(get(fmt::format("{}/run.json", strategy)));
+    const Json &forecast = run["forecast"], &measured = run["measured"];
+    for (const char* const key : {"mem_states_GB", "sent_GB_per_step", "n_messages_per_step"}) {
+      EXPECT_GT(forecast[key], 0) << key;
+      EXPECT_DOUBLE_EQ(forecast[key], measured[key]) << strategy << " " << key;
+    }
+    EXPECT_GT(measured["communication_ms"], 0);
+    const std::string log = get(fmt::format("{}/log.jsonl", strategy));
+    const std::string last = log.substr(log.rfind('\n', log.size() - 2) + 1);
+    EXPECT_EQ(Json::parse(last)["measured"], measured);
+    EXPECT_EQ(Json::parse(last)["forecast"], forecast);
+  }
 }
 
 TEST_F(TrainTold, TimesByLayer) {

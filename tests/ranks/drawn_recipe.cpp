@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <random>
@@ -11,6 +10,7 @@
 
 #include "core/flags.hpp"
 #include "optim/optimizer_spec.hpp"
+#include "parallel/strategy.hpp"
 #include "support/lockstep_program.hpp"
 #include "training/recipe/keys.hpp"
 
@@ -84,15 +84,7 @@ std::string make_set(const Kind& kind, const std::string& folder) {
   return path;
 }
 
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* const text = std::getenv(variable);
-  return text != nullptr ? std::stoull(text) : otherwise;
-}
-
 }  // namespace
-
-std::uint64_t number_of_draws(std::uint64_t otherwise) { return number_from("LOCKSTEP_DRAWS", otherwise); }
-std::uint64_t first_draw(std::uint64_t otherwise) { return number_from("LOCKSTEP_DRAW_SEED", otherwise); }
 
 const std::vector<DrawnKey>& drawn_keys() {
   static const std::vector<DrawnKey> keys{
@@ -150,7 +142,9 @@ const std::vector<DrawnKey>& drawn_keys() {
       {"power", {"1", "2"}},
       {"min-lr", {"0", "0.0001"}},
       {"precision", {"f32", "bf16"}, {}, {"f32", "bf16", "f16"}},
-      {"strategy", {"ddp", "zero1"}, {}, {"ddp"}},
+      {"strategy", core::names_of(parallel::strategies_on(false)), {}, {"zero1", "ddp", "zero1"}},
+      {"unit-params", {"1", "20000", "100000", "1000000000"}},
+      {"prefetch", {"0", "1", "2"}},
       {"graph", {}, "of GPUs", {"off", "compute", "step"}},
       {"deterministic", {}, "always true here: bits are compared"},
       {"lanes", {"4", "8"}},
@@ -199,9 +193,11 @@ DrawnRecipe draw_recipe(std::uint64_t seed, const std::string& folder, DrawFor d
   const auto values_of = [device](const DrawnKey& key) -> const std::vector<std::string>& {
     return device == DrawFor::gpus && !key.gpu_values.empty() ? key.gpu_values : key.values;
   };
-  for (const std::string selector : {"optimizer", "schedule", "order"})
+  // Strategies of GPUs have their turns, below.
+  for (const std::string selector : {"optimizer", "schedule", "order", "strategy"})
     for (const DrawnKey& key : drawn_keys())
-      if (key.key == selector) draw.set(selector, draw.one_of(values_of(key)));
+      if (key.key == selector && (device == DrawFor::hosts || selector != "strategy"))
+        draw.set(selector, draw.one_of(values_of(key)));
   std::uint64_t turn = seed;  // values for GPUs: each in 3 draws, each pair of two keys in 9
   for (const DrawnKey& drawn : drawn_keys()) {
     const training::Key& key = training::all_keys()[*training::find_key(drawn.key)];
@@ -228,6 +224,18 @@ DrawnRecipe draw_recipe(std::uint64_t seed, const std::string& folder, DrawFor d
       .arguments = std::move(draw.arguments), .chosen = std::move(draw.chosen), .rank_counts = {1, 2, 4}};
   if (recipe.chosen["order"] == "torch") recipe.rank_counts = {1};  // it distributes samples by rank
   return recipe;
+}
+
+DrawnRecipe DrawnRecipe::by(const std::string& strategy) const {
+  DrawnRecipe other = *this;
+  other.chosen["strategy"] = strategy;
+  for (const training::Key& key : training::all_keys())
+    if (key.use.selector == "strategy" && !fits(key, other.chosen))
+      std::erase_if(other.arguments, [&](const std::string& argument) {
+        return argument.starts_with("--" + std::string{key.name} + "=");
+      });
+  other.arguments.push_back("--strategy=" + strategy);
+  return other;
 }
 
 std::string DrawnRecipe::text() const {

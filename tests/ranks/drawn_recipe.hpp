@@ -30,12 +30,10 @@ struct DrawnRecipe {
   std::map<std::string, std::string> chosen{};  ///< values by key
   std::vector<int> rank_counts{};               ///< with the same bits
 
+  /// The same by another strategy, without keys that have no effect there.
+  [[nodiscard]] DrawnRecipe by(const std::string& strategy) const;
   [[nodiscard]] std::string text() const;
 };
-
-/// What LOCKSTEP_DRAWS=200 LOCKSTEP_DRAW_SEED=1000 say, to look further; else `otherwise`.
-[[nodiscard]] std::uint64_t number_of_draws(std::uint64_t otherwise);
-[[nodiscard]] std::uint64_t first_draw(std::uint64_t otherwise);
 
 enum class DrawFor { hosts, gpus };
 

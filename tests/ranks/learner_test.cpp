@@ -251,6 +251,7 @@ class NotingExecutor final : public nn::Executor {
 
   std::span<const nn::ArenaSlot> slots() const noexcept override { return inner_->slots(); }
   std::size_t arena_elements() const noexcept override { return inner_->arena_elements(); }
+  std::vector<core::Slice> unit_reads() const override { return inner_->unit_reads(); }
   void pack(int parameter, core::Slice rows, std::span<const float> logical, std::span<float> elements) const override {
     inner_->pack(parameter, rows, logical, elements);
   }
@@ -258,10 +259,7 @@ class NotingExecutor final : public nn::Executor {
               std::span<float> logical) const override {
     inner_->unpack(parameter, rows, elements, logical);
   }
-  void bind(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients,
-            runtime::DeviceSpan<const std::byte> weights) override {
-    inner_->bind(parameters, gradients, weights);
-  }
+  void bind(std::span<const nn::SlotPlace> places) override { inner_->bind(places); }
   std::span<float> statistic(int statistic) override { return inner_->statistic(statistic); }
   void enqueue(const data::Batch& batch, nn::Pass pass, const core::StepNumbers& numbers, nn::Hooks& hooks,
                runtime::Stream& stream) override {

@@ -9,7 +9,10 @@
 #include <span>
 #include <vector>
 
+#include "core/flags.hpp"
+#include "parallel/strategy.hpp"
 #include "ranks/drawn_recipe.hpp"
+#include "support/draws.hpp"
 #include "support/lockstep_program.hpp"
 #include "support/sanitized.hpp"
 #include "support/set_clock.hpp"
@@ -127,8 +130,7 @@ TEST(Resume, AnOldCheckpointLoadsToTheBit) {
         run(words_of("train toy --synthetic-samples 64 --batch 16 --epochs 1 --optimizer adam --lr 0.01 "
                      "--deterministic --threads 1 --digest"),
             "--resume " + old + " --run-dir " + folder / "r", on_one_node(n_ranks));
-    EXPECT_NE(ended.out.find("weights b76649819f8359c5 losses 3705186ba73986d5b8f87db25290f14e"),
-              std::string::npos)
+    EXPECT_NE(ended.out.find("weights b76649819f8359c5 losses 3705186ba73986d5b8f87db25290f14e"), std::string::npos)
         << ended.out;
     run(words_of("ckpt diff " + old), folder / "r");
   }
@@ -242,11 +244,13 @@ std::string train_part(const DrawnRecipe& recipe, const std::string& words, std:
          std::to_string(part.exit_code);
 }
 
-// Combinations of everything that a recipe can set; stopped after any step or at any moment, on any number of ranks.
+// Combinations of everything that a recipe can set; stopped after any step or at any moment, on any number of ranks,
+// each run by any strategy.
 TEST(Resume, DrawnRecipesGiveTheBitsOfTheWhole) {
   const TemporaryFolder folder;
   const std::uint64_t first = first_draw(1);
   const std::uint64_t n_draws = number_of_draws(is_slow ? 3 : 12);
+  const std::vector<std::string> strategies = core::names_of(parallel::strategies_on(false));
   std::uint64_t n_by_clock = 0;
   std::set<std::string> drawn;
   for (std::uint64_t seed = first; seed < first + n_draws; ++seed) {
@@ -260,17 +264,21 @@ TEST(Resume, DrawnRecipesGiveTheBitsOfTheWhole) {
       nodes.front() = 0;
       return nodes;
     };
+    std::mt19937_64 of_strategies{~seed};
+    const auto strategy = [&] { return strategies[of_strategies() % strategies.size()]; };
     const std::uint64_t n_steps = 4 + random() % 8, stop = 1 + random() % (n_steps - 1);
     const double look_s = random() % 2 == 0 ? 0 : 0.02 * static_cast<double>(1 + random() % 8);
     SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << n_steps << " steps: " << recipe.text());
     const std::string whole_dir = folder / "whole", part_dir = folder / "part";
     const std::string length = "--max-steps " + std::to_string(n_steps);
-    const Ended whole = run(recipe.arguments, length + " --run-dir " + whole_dir, ranks());
-    const std::string stopped =
-        train_part(recipe, (look_s > 0 ? length : "--save-every=1") + " --run-dir " + part_dir, stop, look_s, ranks());
+    const std::string by_whole = strategy(), by_part = strategy(), by_rest = strategy();
+    SCOPED_TRACE("whole by " + by_whole + ", part by " + by_part + ", rest by " + by_rest);
+    const Ended whole = run(recipe.by(by_whole).arguments, length + " --run-dir " + whole_dir, ranks());
+    const std::string stopped = train_part(
+        recipe.by(by_part), (look_s > 0 ? length : "--save-every=1") + " --run-dir " + part_dir, stop, look_s, ranks());
     SCOPED_TRACE(stopped);
     if (stopped.ends_with("85")) ++n_by_clock;
-    const Ended rest = run(recipe.arguments, length + " --resume auto --run-dir " + part_dir, ranks());
+    const Ended rest = run(recipe.by(by_rest).arguments, length + " --resume auto --run-dir " + part_dir, ranks());
     EXPECT_NE(rest.err.find("resumed epoch "), std::string::npos) << rest.err;
     EXPECT_NE(io::get(whole_dir + "/run.json")
                   .find(recipe.rank_counts.size() > 1 ? R"("same_bits": "any_ranks")" : R"("same_bits": "same_ranks")"),

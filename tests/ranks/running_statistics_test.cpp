@@ -38,10 +38,10 @@ class OnlyStatistics final : public nn::Executor {
 
   [[nodiscard]] std::span<const nn::ArenaSlot> slots() const noexcept override { return {}; }
   [[nodiscard]] std::size_t arena_elements() const noexcept override { return 0; }
+  [[nodiscard]] std::vector<core::Slice> unit_reads() const override { return {}; }
   void pack(int, core::Slice, std::span<const float>, std::span<float>) const override {}
   void unpack(int, core::Slice, std::span<const float>, std::span<float>) const override {}
-  void bind(runtime::DeviceSpan<const float>, runtime::DeviceSpan<float>,
-            runtime::DeviceSpan<const std::byte>) override {}
+  void bind(std::span<const nn::SlotPlace>) override {}
   void enqueue(const data::Batch&, nn::Pass, const core::StepNumbers&, nn::Hooks&, runtime::Stream&) override {}
   [[nodiscard]] nn::LossSums sums() override { return {}; }
   [[nodiscard]] nn::LayerTimes& layer_times() noexcept override { std::abort(); }

@@ -232,7 +232,8 @@ int make_again(const Replay& replay, const runtime::Session& session, runtime::W
     const auto place =
         open_device(world, {.kind = runtime::DeviceKind::host}, threads_of(world, replay.resolved.recipe));
     metrics::PhaseTimers timers;
-    Setup setup = set_up(world, *place, replay.resolved, {}, timers, [&] { watchdog.beat(); });
+    ResolvedRecipe resolved = replay.resolved;
+    Setup setup = set_up(world, *place, resolved, {}, timers, [&] { watchdog.beat(); });
     require_same_data(replay, *setup.batches.training);
     setup.learner->load_checkpoint(checkpoint::open_checkpoint(world, replay.path), replay.bundle.state);
     watchdog.enter(runtime::Activity::training);

@@ -14,6 +14,8 @@
 #include "training/doctor/checks.hpp"
 #include "training/recipe/cuts.hpp"
 #include "training/recipe/specs.hpp"
+#include "training/train/arena_slots.hpp"
+#include "training/train/choose_strategy.hpp"
 #include "training/train/model.hpp"
 #include "training/train/open_device.hpp"
 
@@ -83,6 +85,23 @@ bool have_all_bf16(const Job& job) {
   });
 }
 
+/// What `auto` means on hosts with what they have left.
+parallel::Strategy strategy_on_hosts(const Job& job, const Need& need) {
+  std::vector<MemoryPlace> places;
+  const std::vector<const Facts*> nodes = job.nodes();
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    const std::uint64_t n_local = job.n_local(node);
+    const RankRoom room{.host = nodes[node]->host,
+                        .n_local = n_local,
+                        .left = nodes[node]->node.memory,
+                        .limits = {},
+                        .shared_left = nodes[node]->node.shm_free};
+    for (MemoryPlace& place : places_of(room, need.recipe, need.memory.at(n_local), job.n_ranks()))
+      places.push_back(std::move(place));
+  }
+  return choose_strategy(parallel::strategies_on(false), places, false).strategy;
+}
+
 Need need_of(const Job& job) {
   Need need{.recipe = *job.request.recipe};
   settle(need.recipe, computes_on_gpus(job) ? runtime::DeviceChoice{.number = 0, .all_have_bf16 = have_all_bf16(job)}
@@ -105,6 +124,7 @@ Need need_of(const Job& job) {
   info.are_pixels = data::keeps_pixels(options, augment);
   const nn::Network network = make_network(recipe, info);
   check_groups(recipe, network, info.n_samples, job.n_ranks());
+  check_tables(recipe, network);
   need.checkpoint = checkpoint_bytes(recipe, network);
   const std::uint64_t most = data::batch_plan(options, info.n_samples, 0, job.n_ranks()).most();
   if (use) {
@@ -118,6 +138,9 @@ Need need_of(const Job& job) {
     if (!need.memory.contains(n_local))
       need.memory[n_local] = memory_need(*device, recipe, network, most, job.n_ranks(), n_local);
   }
+  if (recipe.strategy) return need;
+  need.recipe.strategy = strategy_on_hosts(job, need);
+  for (auto& [n_local, of_node] : need.memory) of_node = with_strategy(of_node, recipe, job.n_ranks(), n_local);
   return need;
 }
 

@@ -157,7 +157,11 @@ constexpr std::array keys{
 
     key(Section::machine, "precision", &Recipe::precision, "P", "auto: f32 on hosts, bf16 on GPUs, f16 on older ones"),
     key(Section::machine, "strategy", &Recipe::strategy, "S",
-        "zero1: the ranks of all nodes divide the optimizer's states"),
+        "ranks divide: zero1 optimizer states, zero2 also gradients, fsdp also parameters; auto: what fits"),
+    key(Section::machine, "unit-params", &Recipe::unit_params, "N",
+        "least parameters of a unit, which a strategy handles at once: blocks are joined", at_least(1)),
+    key(Section::machine, "prefetch", &Recipe::prefetch, "N", "fsdp: units that are gathered before they are needed",
+        from_to(0, 2), goes_with("strategy", "fsdp auto")),
     key(Section::machine, "graph", &Recipe::graph, "G", "on GPUs: part of a step that is recorded and replayed"),
     key(Section::machine, "deterministic", &Recipe::deterministic, "",
         "bit-identical on any rank count that divides lanes (GPUs: same count)"),

@@ -29,7 +29,7 @@ using optim::OptimizerSpec;
 using Member = std::variant<bool Recipe::*, std::uint64_t Recipe::*, int Recipe::*, double Recipe::*,
                             std::string Recipe::*, Length Recipe::*, std::vector<Length> Recipe::*, nn::Loss Recipe::*,
                             data::Order Recipe::*, data::Cache Recipe::*, optim::ScheduleKind Recipe::*,
-                            std::optional<nn::Precision> Recipe::*, Strategy Recipe::*, Graph Recipe::*,
+                            std::optional<nn::Precision> Recipe::*, std::optional<Strategy> Recipe::*, Graph Recipe::*,
                             optim::OptimizerKind OptimizerSpec::*, double OptimizerSpec::*, bool OptimizerSpec::*>;
 
 template <class AnyRecipe, class T, class Whole>

@@ -90,13 +90,18 @@ struct Recipe {
   double power = 1;
   double min_lr = 0;
 
-  std::optional<nn::Precision> precision{};  ///< nothing: auto, which train/open_device.hpp decides
-  Strategy strategy = Strategy::ddp;
+  std::optional<nn::Precision> precision{};          ///< nothing: auto, which train/open_device.hpp decides
+  std::optional<Strategy> strategy = Strategy::ddp;  ///< nothing: auto, which setup decides by the memory that is left
+  std::uint64_t unit_params = 100'000;               ///< that a unit has at least, where blocks can be joined
+  std::uint64_t prefetch = 1;                        ///< units that fsdp gathers in advance
   Graph graph = Graph::step;
   bool deterministic = false;
   runtime::DeviceTraits device{};  ///< not a key: set by settle(), until then those of a host
   std::uint64_t lanes = 4;
   int threads = 0;  ///< of a rank; 0: its share of the cores
+
+  /// Until `auto` is decided, the one that divides least.
+  [[nodiscard]] Strategy strategy_or_least() const noexcept { return strategy.value_or(Strategy::ddp); }
 
   /// Whether a batch is divided into lanes, so that bits do not depend on the number of ranks.
   [[nodiscard]] bool has_lanes() const noexcept { return deterministic && device.adds_lanes; }

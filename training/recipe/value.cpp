@@ -122,16 +122,6 @@ class Reader {
     value = value_of<Value>(setting_.text, key_.name, setting_.origin.where);
   }
 
-  void read(Strategy& value) const {
-    if (parallel::is_missing_strategy(setting_.text))
-      core::fail_usage({.what = fmt::format("strategy '{}' is not in this version", setting_.text),
-                        .where = setting_.origin.where,
-                        .expected = "ddp, in which each GPU or node keeps all parameters and optimizer states; or on "
-                                    "hosts zero1, in which all ranks divide the states",
-                        .fix = "leave it out; --accumulate and --precision bf16 save memory"});
-    value = value_of<Strategy>(setting_.text, key_.name, setting_.origin.where);
-  }
-
   void read(Length& value) const { value = length(setting_.text); }
 
   void read(Lengths& values) const {

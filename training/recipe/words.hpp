@@ -30,7 +30,13 @@ template <>
 inline constexpr auto word_table<std::optional<nn::Precision>> = std::array<Word<std::optional<nn::Precision>>, 4>{
     {{"auto", std::nullopt}, {"f32", nn::Precision::f32}, {"bf16", nn::Precision::bf16}, {"f16", nn::Precision::f16}}};
 template <>
-inline constexpr auto word_table<Strategy> = parallel::all_strategies;
+inline constexpr auto word_table<std::optional<Strategy>> = [] {
+  std::array<Word<std::optional<Strategy>>, parallel::all_strategies.size() + 1> words{};
+  for (std::size_t i = 0; i < parallel::all_strategies.size(); ++i)
+    words[i] = {name(parallel::all_strategies[i]), parallel::all_strategies[i]};
+  words.back() = {"auto", std::nullopt};
+  return words;
+}();
 template <>
 inline constexpr auto word_table<Graph> =
     std::array<Word<Graph>, 3>{{{"step", Graph::step}, {"compute", Graph::compute}, {"off", Graph::off}}};

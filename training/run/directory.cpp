@@ -75,13 +75,17 @@ std::string to_document(const RunInfo& info) {
   meta.update(metrics::to_json(info.device));
   meta.update(metrics::to_json(info.topology));
   meta.update(metrics::to_json(info.environment));
-  Json json{{"schema", "lockstep.train_run"},
-            {"schema_version", 1},
-            {"recipe_name", info.recipe_name},
-            {"recipe", Json::parse(info.recipe_json)},
-            {"set_digest", info.set_digest.empty() ? Json{} : Json(info.set_digest)},
-            {"resume", {{"same_bits", name(info.resume.same_bits)}, {"promise", info.resume.text}}},
-            {"meta", meta}};
+  Json json{
+      {"schema", "lockstep.train_run"},
+      {"schema_version", 1},
+      {"recipe_name", info.recipe_name},
+      {"recipe", Json::parse(info.recipe_json)},
+      {"set_digest", info.set_digest.empty() ? Json{} : Json(info.set_digest)},
+      {"strategy", {{"name", info.strategy}, {"why", info.why_strategy.empty() ? Json{} : Json(info.why_strategy)}}},
+      {"forecast", Json::parse(use_json(info.forecast))},
+      {"measured", Json::parse(use_json(info.measured))},
+      {"resume", {{"same_bits", name(info.resume.same_bits)}, {"promise", info.resume.text}}},
+      {"meta", meta}};
   if (!info.faults.empty()) json["faults"] = info.faults;
   return metrics::dump(json, 2) + "\n";
 }
@@ -183,10 +187,9 @@ void RunDirectory::start(const RunInfo& info, const std::optional<ResumeRecord>&
   require_place();
   core::remove_leftovers(path_, "");
   runtime::forget_testimonies(path_);
-  RunInfo all = info;
-  all.faults.insert(all.faults.begin(), faults_before_.begin(), faults_before_.end());
-  const std::string document = to_document(all);
-  core::write_whole_below(folder_->descriptor(), folder_->path_of(run_name), std::as_bytes(std::span{document}));
+  info_ = info;
+  info_.faults.insert(info_.faults.begin(), faults_before_.begin(), faults_before_.end());
+  write_info();
   sign(lock_);  // processes of a run that was killed may have told its failure since this one has the lock
   try {
     write_status(*folder_, status_);
@@ -197,6 +200,18 @@ void RunDirectory::start(const RunInfo& info, const std::optional<ResumeRecord>&
   is_started_ = true;
   append((ends_in_a_line(log_) ? "" : "\n") + first_line(info.environment.time));
   if (resumed) append(to_line(*resumed));
+}
+
+void RunDirectory::write_info() {
+  const std::string document = to_document(info_);
+  core::write_whole_below(folder_->descriptor(), folder_->path_of(run_name), std::as_bytes(std::span{document}));
+}
+
+/// Without room, the log has it, or has told.
+void RunDirectory::keep_measured(const FinalRecord& record) {
+  if (!record.measured || complaint_) return;
+  info_.measured = record.measured;
+  static_cast<void>(core::complaint_of([&] { write_info(); }));
 }
 
 void RunDirectory::went_back(const ResumeRecord& record) {
@@ -237,6 +252,7 @@ void RunDirectory::ended(const FinalRecord& record) {
              .loss = record.loss,
              .checkpoint = status_.checkpoint};
   replace_status();
+  keep_measured(record);
   is_finished_ = true;
 }
 

@@ -30,6 +30,10 @@ struct RunInfo {
   std::string recipe_name{};
   std::string recipe_json{};  ///< the effective recipe: the text of a JSON object
   std::string set_digest{};   ///< of the manifest; empty if samples are synthetic
+  std::string strategy{};
+  std::string why_strategy{};           ///< empty if the recipe names it
+  std::optional<UseRecord> forecast{};  ///< nothing if the run only evaluates
+  std::optional<UseRecord> measured{};  ///< once it has ended
   ResumePromise resume{};
   runtime::Environment environment{};
   runtime::Topology topology{};
@@ -60,7 +64,7 @@ class RunDirectory final : public Observer {
   [[nodiscard]] std::string file(std::string_view name) const;
 
   /// Called when training begins: writes run.json (core::Error (system) if that fails), the log's first line and the
-  /// first status. `resumed`: the checkpoint from which it resumes.
+  /// first status. `resumed`: the checkpoint from which it resumes. At the end run.json also gets what was measured.
   void start(const RunInfo& info, const std::optional<ResumeRecord>& resumed = {});
 
   // A full disk gives one warning, because a run is worth more than its log. The status is then overwritten in place.
@@ -90,6 +94,8 @@ class RunDirectory final : public Observer {
   void claim_fresh(const std::string& recipe_name);
   void make_folders(const std::string& path);
   void append(const std::string& line);
+  void write_info();
+  void keep_measured(const FinalRecord& record);
   void require_lock();
   [[nodiscard]] bool has_own_checkpoints();
   void replace_status();
@@ -101,6 +107,7 @@ class RunDirectory final : public Observer {
   std::optional<io::Folder> folder_{};       ///< of `path_`, once it has the lock
   std::optional<io::Folder> checkpoints_{};  ///< since the run began, or made it
   core::Descriptor log_{};
+  RunInfo info_{};  ///< of run.json
   Status status_{};
   core::Timer since_status_;
   bool may_go_on_ = false;

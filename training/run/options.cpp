@@ -112,9 +112,10 @@ void declare_run(core::Flags& flags, RunOptions& options) {
       "exit code 1: beyond the limits. One rank; takes --device (a GPU unless given), --timeout and no other "
       "flags");
   flags.toggle("--compat", options.compat, "print the lines of the tutorial that the recipe replaces");
-  flags.toggle("--dry-run", options.dry_run,
-               "print memory, steps and traffic of the run, and train nothing; exit code 2 if it does not fit into the "
-               "memory of a GPU");
+  flags.toggle(
+      "--dry-run", options.dry_run,
+      "print memory, steps and traffic of the run, with each strategy, and train nothing; exit code 2 if it does "
+      "not fit into the memory of a GPU");
   flags.toggle("--profile", options.profile,
                "print the time of each layer, its share of the step and of the machine's limit");
   flags.toggle("--digest", options.digest, "at the end, print a digest of weights and losses");

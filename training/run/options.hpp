@@ -36,6 +36,7 @@ struct RunOptions {
   bool tune = false;
   bool profile = false;
   bool dry_run = false;
+  int assumed_ranks = 0;  ///< of a dry run by a process that is alone, from --expect-ranks; 0: those that there are
   bool print_config = false;
 };
 

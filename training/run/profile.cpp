@@ -105,8 +105,11 @@ struct Measured {
   double flops = 0;
 };
 
-/// Measures on all ranks at once; takes about half a second on a host.
-MachineLimits measure_limits(nn::Device& device, nn::ExecutorOptions options, MachineLimits limits) {
+}  // namespace
+
+MachineLimits measure_limits(const runtime::Communicator& world, nn::Device& device, nn::ExecutorOptions options) {
+  MachineLimits limits = sizes_of_limits(world);
+  world.barrier();  // limits apply while all ranks work
   const std::uint64_t side = limits.matrix_side;
   nn::Network product;
   product.linear("product", product.input({side}), {.n_out = side, .has_bias = false});
@@ -121,7 +124,11 @@ MachineLimits measure_limits(nn::Device& device, nn::ExecutorOptions options, Ma
   return limits;
 }
 
-}  // namespace
+double multiply_adds_of_step(const nn::Network& network) {
+  double sum = 0;
+  for (const nn::Node& node : network.nodes()) sum += work_of(network, node).multiply_adds;
+  return sum;
+}
 
 Profiler::Profiler(const runtime::Communicator& world, nn::Device& device, const nn::Network& network,
                    const nn::ExecutorOptions& options, nn::Executor& executor)
@@ -147,9 +154,7 @@ void Profiler::step_made(const StepWork& work) {
 void Profiler::steps_over() {
   if (!std::exchange(is_running_, false)) return;
   const std::vector<nn::ProfileRow> rows = executor_.layer_times().end_profile();
-  const MachineLimits sizes = sizes_of_limits(world_);
-  world_.barrier();  // limits apply while all ranks work
-  const MachineLimits limits = measure_limits(device_, options_, sizes);
+  const MachineLimits limits = measure_limits(world_, device_, options_);
   const std::size_t n_nodes = network_.nodes().size();
   std::vector<Measured> mine(n_nodes);
   const double value_bytes = options_.precision == nn::Precision::f32 ? 4 : 2;

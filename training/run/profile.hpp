@@ -1,7 +1,7 @@
 // The time of a step, layer by layer, and how far each layer is from the machine's limit.
 // Invariant: limits are measured in the same run by the same executor, on all ranks at once; times are means over
 // ranks.
-// Used by training/run/run for --profile.
+// Used by training/run/run for --profile, and by the dry run, which needs limits.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,14 @@
 #include "training/run/observer.hpp"
 
 namespace lockstep::training {
+
+/// Collective: this rank's limits while all ranks work; takes about half a second on a host. `options`: their `agree`
+/// makes all ranks compute alike.
+[[nodiscard]] MachineLimits measure_limits(const runtime::Communicator& world, nn::Device& device,
+                                           nn::ExecutorOptions options);
+
+/// For one sample, forward and backward.
+[[nodiscard]] double multiply_adds_of_step(const nn::Network& network);
 
 /// Watches steps of training, from the first after the warm-up to the end of its epoch.
 class Profiler final : public Observer {

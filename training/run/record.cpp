@@ -43,6 +43,20 @@ Json to_json(const DataRecord& record, core::Seconds time) {
           {"cached", record.is_cached},      {"mixing", or_null(record.mixing)}};
 }
 
+Json gigabytes_or_null(const std::optional<core::Bytes>& bytes) {
+  return bytes ? Json(static_cast<double>(bytes->value) / 1e9) : Json();
+}
+
+Json to_json(const std::optional<UseRecord>& record) {
+  if (!record) return Json{};
+  return {{"mem_states_GB", gigabytes_or_null(record->states)},
+          {"mem_pool_GB", gigabytes_or_null(record->pool)},
+          {"mem_peak_GB", gigabytes_or_null(record->peak)},
+          {"sent_GB_per_step", record->sent_bytes ? Json(*record->sent_bytes / 1e9) : Json()},
+          {"n_messages_per_step", or_null(record->n_messages)},
+          {"communication_ms", record->communication ? milliseconds(record->communication->value) : Json()}};
+}
+
 Json to_json(const metrics::StepSummary& steps, std::uint64_t n_warmup_steps) {
   const core::Summary& s = steps.step_s;
   return {{"steps", steps.n_steps},
@@ -98,6 +112,8 @@ TrainRecord make_train_record(const Position& at, double loss, double learning_r
   return record;
 }
 
+std::string use_json(const std::optional<UseRecord>& record) { return to_json(record).dump(); }
+
 std::string first_line(const std::string& started) {
   return line_of({{"kind", "start"}, {"schema", "lockstep.train_log"}, {"schema_version", 1}, {"started", started}});
 }
@@ -145,6 +161,8 @@ std::string to_line(const FinalRecord& record) {
                {"global_batch", record.global_batch},
                {"steady", record.steady ? to_json(*record.steady, record.n_warmup_steps) : Json()},
                {"evaluation", record.evaluation ? results_of(*record.evaluation) : Json()},
+               {"forecast", to_json(record.forecast)},
+               {"measured", to_json(record.measured)},
                {"data", record.data ? to_json(*record.data, record.at.elapsed) : Json()},
                {"phases", to_json(record.phases)}});
   return line_of(line);

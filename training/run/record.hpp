@@ -54,6 +54,8 @@ struct StartRecord {
   std::uint64_t n_ranks = 1;
   int n_nodes = 1;
   std::string device{};  ///< empty: a host, as expected
+  std::string strategy{};
+  std::string why_strategy{};  ///< empty if the recipe names it
   std::uint64_t global_batch = 0;
   core::Bytes memory{};           ///< of this rank: activations, parameters, gradients and the optimizer
   bool is_device_memory = false;  ///< otherwise the host's
@@ -172,6 +174,16 @@ struct ProfileReport {
   std::vector<LayerProfile> layers{};  ///< in forward order
 };
 
+/// Memory and traffic of a run: forecast before it, or measured in it. Nothing where it is unknown.
+struct UseRecord {
+  std::optional<core::Bytes> states{};  ///< of the optimizer, on the rank with most
+  std::optional<core::Bytes> pool{};    ///< for parameters of others while needed, of a node or device
+  std::optional<core::Bytes> peak{};    ///< of the rank that used most
+  std::optional<double> sent_bytes{};   ///< of a step, all ranks together; of the synchronizer
+  std::optional<double> n_messages{};
+  std::optional<core::Seconds> communication{};  ///< exposed, of a step, mean over steps and ranks
+};
+
 /// A run at its end.
 struct FinalRecord {
   Position at{};
@@ -187,8 +199,9 @@ struct FinalRecord {
   std::optional<metrics::StepSummary> steady{};
   metrics::PhaseReport phases{};  ///< of the whole run
   std::optional<EvaluationRecord> evaluation{};
-  std::optional<DataRecord> data{};  ///< nothing for synthetic samples
-  core::Bytes peak_memory{};         ///< of the rank that used most
+  std::optional<DataRecord> data{};                 ///< nothing for synthetic samples
+  core::Bytes peak_memory{};                        ///< of the rank that used most
+  std::optional<UseRecord> forecast{}, measured{};  ///< nothing if it only evaluates
   bool was_profiled = false;
   std::optional<ProfileReport> profile{};  ///< nothing if all steps were warm-up
   std::string digest{};                    ///< of weights and losses, if requested
@@ -198,6 +211,9 @@ struct FinalRecord {
 [[nodiscard]] TrainRecord make_train_record(const Position& at, double loss, double learning_rate,
                                             const metrics::StepSummary& steps, const metrics::PhaseReport& phases,
                                             const Goal& goal);
+
+/// The text of a JSON object, for run.json; "null" for nothing.
+[[nodiscard]] std::string use_json(const std::optional<UseRecord>& record);
 
 // Lines of log.jsonl (share/schemas/train_log-1.schema.json), without their newline.
 [[nodiscard]] std::string first_line(const std::string& started);

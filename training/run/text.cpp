@@ -82,6 +82,36 @@ std::string data_text(const DataRecord& record, core::Seconds time) {
   return text;
 }
 
+/// "51 MB (forecast 51 MB)".
+std::string beside(const std::string& measured, const std::string& forecast) {
+  return forecast.empty() ? measured : fmt::format("{} (forecast {})", measured, forecast);
+}
+
+std::string bytes_text(const std::optional<core::Bytes>& bytes) { return bytes ? core::format_decimal(*bytes) : ""; }
+
+std::string sent_text(const UseRecord& use) {
+  if (!use.sent_bytes || !use.n_messages) return "";
+  return fmt::format("{} in {} messages", core::format_decimal({static_cast<std::uint64_t>(*use.sent_bytes)}),
+                     core::format_number(*use.n_messages, 6));
+}
+
+/// What was measured, beside what was forecast.
+std::string use_text(const UseRecord& measured, const UseRecord& forecast) {
+  std::string text;
+  const auto add = [&](std::string_view name, const auto& of_run, const auto& before) {
+    if (of_run)
+      text += fmt::format("{}{} {}", text.empty() ? "memory      " : ", ", name,
+                          beside(bytes_text(of_run), bytes_text(before)));
+  };
+  add("peak", measured.peak, forecast.peak);
+  add("states", measured.states, forecast.states);
+  add("pool", measured.pool, forecast.pool);
+  if (!text.empty()) text += "\n";
+  if (measured.sent_bytes.value_or(0) > 0 || (measured.sent_bytes && forecast.sent_bytes.value_or(0) > 0))
+    text += fmt::format("sent        {} per step\n", beside(sent_text(measured), sent_text(forecast)));
+  return text;
+}
+
 /// "rank 3 (node7)"; "-" if all are equal.
 std::string most_on(const metrics::PhaseRow& row) {
   return row.max_s > row.min_s ? fmt::format("rank {} ({})", row.max_rank, row.max_host) : "-";
@@ -127,6 +157,8 @@ std::string start_text(const StartRecord& record, const Goal& goal) {
   text += fmt::format("ranks   {}", counted(record.n_ranks, "rank"));
   if (record.n_nodes > 1) text += fmt::format(" on {} nodes", record.n_nodes);
   if (!record.device.empty()) text += fmt::format("\ndevice  {}", record.device);
+  if (!record.why_strategy.empty())
+    text += fmt::format("\nstrategy {}: {}", record.strategy, core::printable(record.why_strategy));
   if (goal.n_steps > 0)
     text += fmt::format("\nsteps   {} of {}{}", goal.n_steps, counted(record.global_batch, "sample"),
                         goal.is_within_epoch ? fmt::format(", the last within epoch {}", goal.n_epochs)
@@ -196,6 +228,7 @@ std::string final_text(const FinalRecord& record) {
     text += fmt::format("training    {}\n", loss_text(record.loss, record.rmse));
   if (record.evaluation) text += fmt::format("evaluation  {}\n", results_text(*record.evaluation));
   text += steady_text(record);
+  if (record.measured) text += use_text(*record.measured, record.forecast.value_or(UseRecord{}));
   if (record.data) text += fmt::format("data        {}\n", data_text(*record.data, record.at.elapsed));
   return record.phases.rows.empty() ? text : text + "\n" + phase_table(record.phases);
 }

@@ -12,6 +12,7 @@
 #include "nn/graph/initialize.hpp"
 #include "runtime/together.hpp"
 #include "training/recipe/specs.hpp"
+#include "training/train/arena_slots.hpp"
 #include "training/train/model.hpp"
 #include "training/train/shared_reads.hpp"
 
@@ -21,37 +22,13 @@ using parallel::StepBack;
 
 namespace {
 
-/// A step touches at most as many rows as its samples have ids. If that is a small part of the table, only those rows
-/// are zeroed, summed and read; otherwise processing the whole table is faster.
-constexpr std::uint64_t least_rows_per_id = 4;
-
-/// The embedding of a parameter for which rows are faster. A tree over ranks sums everything, other readers of the
-/// parameter write all rows.
-const nn::Embedding* find_sparse(const nn::Network& network, int parameter, const Recipe& recipe) {
-  if (recipe.deterministic || !recipe.device.sums_rows || network.n_readers(parameter) > 1) return nullptr;
-  const auto table = find_table(network, parameter);
-  const bool is_sparse = table && recipe.batch * table->n_ids * least_rows_per_id <= table->embedding->n_rows;
-  return is_sparse ? table->embedding : nullptr;
-}
-
-/// Optimizers with rates of tensors leave out biases and normalization, as in the papers of LARS and LAMB (You et al.
-/// 2017, 2019). The others treat all alike, like PyTorch.
-bool decays(const nn::Parameter& parameter, const Recipe& recipe) {
-  return parameter.shape.size() > 1 || !optim::needs_norms(recipe.optimizer.kind);
-}
-
-std::vector<parallel::Slot> slots_of(const nn::Network& network, const nn::Executor& executor, const Recipe& recipe) {
-  std::vector<parallel::Slot> slots;
-  for (const nn::ArenaSlot& slot : executor.slots()) {
-    const nn::Embedding* const sparse = find_sparse(network, slot.parameter, recipe);
-    const nn::Parameter& parameter = network.parameters()[static_cast<std::size_t>(slot.parameter)];
-    slots.push_back({.name = parameter.name,
-                     .slice = slot.slice,
-                     .decays = decays(parameter, recipe),
-                     .row_elements = sparse != nullptr ? sparse->width : 0,
-                     .block = slot.block});
+std::vector<nn::SlotPlace> places_of(const parallel::Synchronizer& synchronizer) {
+  std::vector<nn::SlotPlace> places;
+  for (std::size_t slot = 0; slot < synchronizer.sharding().slots().size(); ++slot) {
+    const auto& [parameters, gradients, weights] = synchronizer.place(slot);
+    places.push_back({parameters, gradients, weights});
   }
-  return slots;
+  return places;
 }
 
 }  // namespace
@@ -66,7 +43,7 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
       tensors_{checkpoint::tensors_of(network_)},
       on_progress_{std::move(on_progress)},
       at_a_time_{samples_at_a_time(recipe, most, world.n_ranks())} {
-  nn::ExecutorOptions options = executor_options(recipe, at_a_time_);
+  nn::ExecutorOptions options = executor_options(recipe, at_a_time_, world.n_ranks());
   options.on_progress = on_progress_;
   options.agree = [&world](std::span<double> times) { world.broadcast(std::as_writable_bytes(times)); };
   for (std::size_t i = 0; i < network_.parameters().size(); ++i)
@@ -76,16 +53,20 @@ Learner::Learner(const runtime::Communicator& world, comm::Transport& transport,
   options.is_group_of_ranks = n_together > 1;
   if (options.is_group_of_ranks) group_sum_ = parallel::make_group_sum(transport, devices, n_together);
   executor_ = device.make_executor(network_, options);
-  synchronizer_ =
-      parallel::make_synchronizer(recipe.strategy, transport, devices, slots_of(network_, *executor_, recipe),
-                                  {.optimizer = recipe.optimizer,
-                                   .is_deterministic = recipe.deterministic,
-                                   .scales_loss = recipe.precision == nn::Precision::f16,
-                                   .weights = executor_->weights_type()});
-  const parallel::Arenas arenas = synchronizer_->arenas();
+  of_synchronizer_ = transport.split(0, transport.rank());
+  synchronizer_ = parallel::make_synchronizer(recipe.strategy.value(), *of_synchronizer_, devices,
+                                              slots_of(network_, *executor_, recipe),
+                                              {.optimizer = recipe.optimizer,
+                                               .is_deterministic = recipe.deterministic,
+                                               .scales_loss = recipe.precision == nn::Precision::f16,
+                                               .weights = executor_->weights_type(),
+                                               .unit_reads = executor_->unit_reads(),
+                                               .prefetch = recipe.prefetch,
+                                               .is_one_pass = passes_of_step(recipe, world.n_ranks()) == 1});
   if (recipe.has_lanes())
-    lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(), runtime::on_host(arenas.gradients));
-  executor_->bind(arenas.parameters, arenas.gradients, arenas.weights);
+    lanes_.emplace(static_cast<int>(recipe.lanes), world.rank(), world.n_ranks(),
+                   runtime::on_host(synchronizer_->arenas().gradients));
+  executor_->bind(places_of(*synchronizer_));
   statistics_.emplace(world, transport, recipe, network_, *executor_, timers);
   enqueued_ = synchronizer_->enqueued();
   if (enqueued_ != nullptr) {
@@ -132,6 +113,17 @@ void Learner::touched(std::size_t slot, std::span<const std::uint64_t> rows) {
 
 void Learner::ready(std::size_t slot) {
   if (completes_gradients_) synchronizer_->ready(slot, stream_);
+}
+
+void Learner::need(std::size_t unit, runtime::Stream& stream) {
+  using parallel::UnitUse;
+  const UnitUse use = !is_backward_ ? UnitUse::forward : completes_gradients_ ? UnitUse::backward : UnitUse::discarded;
+  synchronizer_->acquire(unit, use, stream);
+}
+
+void Learner::enqueue(const data::Batch& batch, nn::Pass pass, const core::StepNumbers& numbers) {
+  is_backward_ = pass == nn::Pass::backward || pass == nn::Pass::backward_adding;
+  executor_->enqueue(batch, pass, numbers, *this, stream_);
 }
 
 void Learner::sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) {
@@ -190,16 +182,15 @@ void Learner::evaluate(const data::Batch& batch) {
   core::require(batch.n <= most, "ranks divide a batch for evaluation evenly");
   for (std::uint64_t first = 0; first < most; first += at_a_time_) {
     const std::uint64_t begin = std::min(first, batch.n), n = std::min(at_a_time_, batch.n - begin);
-    executor_->enqueue(batch.part(begin, n), nn::Pass::evaluation, {}, *this, stream_);
+    enqueue(batch.part(begin, n), nn::Pass::evaluation);
   }
 }
 
 void Learner::try_out(const data::Batch& one) {
   completes_gradients_ = false;
-  executor_->enqueue(one, nn::Pass::evaluation, {}, *this, stream_);
+  enqueue(one, nn::Pass::evaluation);
   if (recipe_.bn_group == 0)  // one sample is not a group
-    for (const nn::Pass pass : {nn::Pass::forward, nn::Pass::backward})
-      executor_->enqueue(one, pass, {}, *this, stream_);
+    for (const nn::Pass pass : {nn::Pass::forward, nn::Pass::backward}) enqueue(one, pass);
   static_cast<void>(executor_->sums());
 }
 

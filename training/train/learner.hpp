@@ -30,6 +30,7 @@
 #include "runtime/fault.hpp"
 #include "training/recipe/recipe.hpp"
 #include "training/train/batches.hpp"
+#include "training/train/model.hpp"
 #include "training/train/recordings.hpp"
 #include "training/train/running_statistics.hpp"
 #include "training/train/state.hpp"
@@ -117,10 +118,15 @@ class Learner final : private nn::Hooks {
   [[nodiscard]] const std::optional<NotFinite>& not_finite() const noexcept { return not_finite_; }
   void forget_not_finite() noexcept { not_finite_.reset(); }
   [[nodiscard]] parallel::Synchronizer& synchronizer() noexcept { return *synchronizer_; }
+  /// What the synchronizer of this rank has sent to others within steps, and in how many of them. Libraries of devices
+  /// count nothing.
+  struct SentInSteps {
+    comm::Sent sent{};
+    std::uint64_t n_steps = 0;
+  };
+  [[nodiscard]] const SentInSteps& sent_in_steps() const noexcept { return sent_; }
   /// Passes through the network in a step.
-  [[nodiscard]] std::uint64_t n_calls() const noexcept {
-    return recipe_.accumulate * (lanes_ ? static_cast<std::uint64_t>(lanes_->n_local()) : 1);
-  }
+  [[nodiscard]] std::uint64_t n_calls() const noexcept { return passes_of_step(recipe_, world_.n_ranks()); }
   [[nodiscard]] const nn::Network& network() const noexcept { return network_; }
   [[nodiscard]] nn::Executor& executor() noexcept { return *executor_; }
 
@@ -128,6 +134,8 @@ class Learner final : private nn::Hooks {
   void touched(std::size_t slot, std::span<const std::uint64_t> rows) override;
   void ready(std::size_t slot) override;
   void sum(runtime::DeviceSpan<double> values, runtime::Stream& stream) override;
+  void need(std::size_t unit, runtime::Stream& stream) override;
+  void enqueue(const data::Batch& batch, nn::Pass pass, const core::StepNumbers& numbers = {});
 
   /// The part of a batch that one pass takes.
   struct Part {
@@ -185,18 +193,21 @@ class Learner final : private nn::Hooks {
   std::uint64_t at_a_time_;
   std::unique_ptr<parallel::GroupSum> group_sum_{};  ///< over the ranks that batch normalization combines, if any
   std::unique_ptr<nn::Executor> executor_;
+  std::unique_ptr<comm::Transport> of_synchronizer_;  ///< of all ranks, apart from what else they send
   std::unique_ptr<parallel::Synchronizer> synchronizer_;
   parallel::EnqueuedSteps* enqueued_ = nullptr;  ///< the synchronizer, if its steps are only enqueued
   std::optional<parallel::Lanes> lanes_{};
   std::optional<RunningStatistics> statistics_{};
   std::vector<std::size_t> slot_of_;  ///< its number, by parameter
   runtime::Stream stream_{};
+  bool is_backward_ = false;          ///< the enqueued pass
   bool completes_gradients_ = false;  ///< the enqueued backward pass
   /// They hold passes with a part of a whole batch, and the update after the last of them if that can be recorded.
   Recordings recordings_{};
   Made made_{}, made_before_{};  ///< the last step, and the one before
-  int n_unreported_ = 0;         ///< of these two
-  nn::LossSums of_lanes_{};      ///< of the last step
+  SentInSteps sent_{};
+  int n_unreported_ = 0;     ///< of these two
+  nn::LossSums of_lanes_{};  ///< of the last step
   std::optional<NotFinite> not_finite_{};
   runtime::Drill* drill_ = nullptr;
   std::optional<checkpoint::RankFile> rank_file_{};

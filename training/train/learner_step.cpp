@@ -37,20 +37,20 @@ void Learner::for_each_part(const data::Batch& batch, const StepPlace& at, const
   }
 }
 
-// Gradients are summed while others are still computed, unless a rank may have no samples in a group of ranks. On a
-// device such a rank runs nothing beside its pass, so it reports gradients earlier among the sums of the group than
-// others do.
+// Gradients are summed while others are still computed, unless a rank of devices may have no samples in a group of
+// ranks: it runs nothing beside its pass, so it reports gradients earlier among the sums of the group than others do.
 void Learner::run_parts(const data::Batch& batch, const StepPlace& at) {
-  const bool has_idle_ranks = group_sum_ && batch.n_global < recipe_.batch;
+  const bool has_idle_ranks = enqueued_ != nullptr && group_sum_ && batch.n_global < recipe_.batch;
+  const int n_local_lanes = lanes_ ? lanes_->n_local() : 1;
   for_each_part(batch, at, [&](const Part& part) {
     {
       const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::forward};
-      executor_->enqueue(part.batch, nn::Pass::forward, part.numbers, *this, stream_);
+      enqueue(part.batch, nn::Pass::forward, part.numbers);
       inspect(part.batch, at);
     }
     const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::backward};
-    completes_gradients_ = !lanes_ && part.is_last && !has_idle_ranks;
-    executor_->enqueue(part.batch, part.backward, part.numbers, *this, stream_);
+    completes_gradients_ = n_local_lanes == 1 && part.is_last && !has_idle_ranks;
+    enqueue(part.batch, part.backward, part.numbers);
   });
 }
 
@@ -172,12 +172,15 @@ void Learner::compute_gradients(const data::Batch& batch, const StepPlace& at) {
 
 parallel::StepReport Learner::step(const data::Batch& batch, const StepPlace& at) {
   parallel::StepReport before = begin_step(batch, at);
+  const comm::Sent sent_before = of_synchronizer_->sent();
   if (is_recorded(batch)) {
     run_recorded(batch, at);
   } else {
     run(batch, at);
     update(numbers_of(at, batch, batch, true));
   }
+  sent_.sent += of_synchronizer_->sent() - sent_before;
+  ++sent_.n_steps;
   if (enqueued_ != nullptr) before = report_before_last();
   before.replica = synchronizer_->guard().replica_hash();
   return before;

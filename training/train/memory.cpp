@@ -8,27 +8,42 @@
 #include <bit>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <numeric>
 #include <system_error>
-#include <variant>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/suggest.hpp"
 #include "core/units.hpp"
+#include "data/load/loader.hpp"
 #include "optim/optimizer.hpp"
+#include "parallel/device_division.hpp"
+#include "parallel/synchronizer.hpp"
 #include "runtime/accelerator.hpp"
 #include "runtime/together.hpp"
 #include "training/recipe/cuts.hpp"
 #include "training/recipe/specs.hpp"
+#include "training/train/arena_slots.hpp"
 #include "training/train/model.hpp"
 
 namespace lockstep::training {
 namespace {
 
-std::string remedies(const Recipe& recipe, const MemoryNeed& need, const Fitting& fitting, std::uint64_t n_local,
-                     int n_ranks) {
+/// What would fit besides a smaller batch or its parts.
+struct Remedies : Fitting {
+  std::string strategy{};
+  int n_ranks = 0;  ///< 0: unknown
+};
+
+std::uint64_t lane_sums(const Recipe& recipe, std::uint64_t arena, int n_ranks) {
+  if (!recipe.has_lanes()) return 0;
+  return static_cast<std::uint64_t>(std::popcount(recipe.lanes / static_cast<std::uint64_t>(n_ranks) - 1)) * arena;
+}
+
+std::string remedies(const Recipe& recipe, const MemoryNeed& need, const Remedies& fitting, std::uint64_t n_local) {
   std::vector<std::string> remedies;
   const auto of_group = [&](const Recipe& other) {
     return other.bn_group == recipe.bn_group
@@ -43,13 +58,13 @@ std::string remedies(const Recipe& recipe, const MemoryNeed& need, const Fitting
                             fitting.in_parts->accumulate, of_group(*fitting.in_parts),
                             recipe.has_lanes() ? ", as more --lanes do" : "");
   if (!of_batch.empty()) remedies.push_back(of_batch);
+  if (!fitting.strategy.empty()) remedies.push_back(fitting.strategy);
+  if (fitting.n_ranks > 0)
+    remedies.push_back(fmt::format("at least {} ranks, each with as much memory", fitting.n_ranks));
   // In a device's own memory, a 16-bit precision also needs a copy of the parameters.
   const bool has_own_memory = recipe.device.has_own_memory;
   if (recipe.precision == nn::Precision::f32 && (!has_own_memory || need.activations > 2 * need.arena))
     remedies.emplace_back(has_own_memory ? "--precision auto" : "--precision bf16");
-  const bool has_more_nodes = static_cast<std::uint64_t>(n_ranks) > n_local;
-  if (!has_own_memory && has_more_nodes && need.optimizer > 0 && !parallel::divides_states(recipe.strategy))
-    remedies.emplace_back("--strategy zero1, which divides the optimizer's state among all nodes");
   if (n_local > 1) remedies.emplace_back("fewer ranks per node");
   remedies.emplace_back(has_own_memory ? "--device host --dry-run reports the need on a host"
                                        : "--dry-run reports the need of a run");
@@ -57,23 +72,64 @@ std::string remedies(const Recipe& recipe, const MemoryNeed& need, const Fitting
 }
 
 struct Room {
-  std::uint64_t bytes;  ///< that exist
+  std::uint64_t bytes;                                        ///< that exist
+  std::function<std::uint64_t(const MemoryNeed&)> need_here;  ///< bytes of a need that take room here
   std::uint64_t needed;
   std::uint64_t n_sharing;  ///< ranks that share it
   std::string who;
   std::string left;
 };
 
+/// Another strategy that takes less here: the first that fits, or the one that takes least.
+std::string find_strategy(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_local, int n_ranks,
+                          const Room& room) {
+  const std::uint64_t own = room.need_here(with_strategy(need, recipe, n_ranks, n_local));
+  std::uint64_t least = own;
+  std::string_view found;
+  for (const parallel::Strategy strategy : parallel::strategies_on(recipe.device.has_own_memory)) {
+    Recipe other = recipe;
+    other.strategy = strategy;
+    const std::uint64_t needed = room.need_here(with_strategy(need, other, n_ranks, n_local));
+    if (needed < own && needed <= room.bytes) return fmt::format("--strategy {}, with which it fits", name(strategy));
+    if (needed < least) least = needed, found = name(strategy);
+  }
+  return found.empty() ? "" : fmt::format("--strategy {}, which divides more among the ranks", found);
+}
+
+/// The least power of two times as many ranks that fits; 0 if there is none. Each rank has fewer samples of the batch.
+int find_more_ranks(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_local, int n_ranks, const Room& room,
+                    const PlanActivations& plan) {
+  constexpr int most_times = 256;
+  for (int n = 2 * n_ranks; n <= most_times * n_ranks; n *= 2) {
+    std::uint64_t needed = room.bytes + 1;
+    const auto refusal = core::complaint_of([&] {
+      check_ranks(recipe, n);
+      const std::uint64_t most = data::batch_plan(loader_options(recipe, false, n), need.batch, 0, n).most();
+      MemoryNeed other = need;
+      other.at_a_time = samples_at_a_time(recipe, most, n);
+      other.activations = plan(recipe, other.at_a_time);
+      other.lane_sums = lane_sums(recipe, need.arena, n);
+      needed = room.need_here(with_strategy(other, recipe, n, n_local));
+    });
+    if (refusal) return 0;
+    if (needed <= room.bytes) return n;
+  }
+  return 0;
+}
+
 [[noreturn]] void fail_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_local, int n_ranks,
                               const Room& room, std::uint64_t for_activations, const PlanActivations& plan) {
   const auto text = [](std::uint64_t bytes) { return core::format_decimal({bytes}); };
   const TooLarge all{need.activations, need.at_a_time, need.batch, for_activations};
+  Remedies found{find_fitting(recipe, all, n_ranks, plan)};
+  found.strategy = find_strategy(recipe, need, n_local, n_ranks, room);
+  found.n_ranks = find_more_ranks(recipe, need, n_local, n_ranks, room, plan);
   core::fail_usage({.what = fmt::format("{} need{} {}, including {} for activations, but {} {}", room.who,
                                         room.n_sharing > 1 ? "" : "s", text(room.needed),
                                         text(room.n_sharing * need.activations), room.left, text(room.bytes)),
                     .where = "memory",
                     .expected = "room for activations, parameters, gradients and the optimizer's state",
-                    .fix = remedies(recipe, need, find_fitting(recipe, all, n_ranks, plan), n_local, n_ranks)});
+                    .fix = remedies(recipe, need, found, n_local)});
 }
 
 std::uint64_t less(std::uint64_t bytes, std::uint64_t others) { return bytes - std::min(bytes, others); }
@@ -85,7 +141,7 @@ constexpr std::uint64_t most_planned = 4096;
 /// Without timing, which takes memory; reuses code that was compiled for it.
 std::unique_ptr<nn::Executor> executor_for(nn::Device& device, const Recipe& recipe, const nn::Network& network,
                                            std::uint64_t n, int n_ranks) {
-  nn::ExecutorOptions options = executor_options(recipe, n);
+  nn::ExecutorOptions options = executor_options(recipe, n, n_ranks);
   options.is_group_of_ranks = ranks_of_group(recipe, n_ranks) > 1;
   options.is_deterministic = true;
   return device.make_executor(network, options);
@@ -95,6 +151,7 @@ struct Planned {
   std::uint64_t activations;
   std::uint64_t arena;
   std::uint64_t weights;
+  CountKept kept;
 };
 
 Planned plan(nn::Device& device, const Recipe& recipe, const nn::Network& network, std::uint64_t at_a_time,
@@ -103,7 +160,8 @@ Planned plan(nn::Device& device, const Recipe& recipe, const nn::Network& networ
   const auto executor = executor_for(device, recipe, network, n, n_ranks);
   Planned planned{.activations = executor->n_bytes(),
                   .arena = executor->arena_elements() * sizeof(float),
-                  .weights = executor->weights_bytes()};
+                  .weights = executor->weights_bytes(),
+                  .kept = count_kept_of(recipe, network, *executor)};
   if (const std::uint64_t fewer = whole_groups(recipe, n / 2); n < at_a_time && fewer < n) {
     const std::uint64_t of_fewer =
         std::min<std::uint64_t>(planned.activations, executor_for(device, recipe, network, fewer, n_ranks)->n_bytes());
@@ -111,8 +169,6 @@ Planned plan(nn::Device& device, const Recipe& recipe, const nn::Network& networ
   }
   return planned;
 }
-
-std::uint64_t n_states(const Recipe& recipe) { return optim::Optimizer{recipe.optimizer, {}, 0}.state().size(); }
 
 /// Checks parameters and gradients, which the ranks of a node share.
 void check_shared_room(const MemoryNeed& need, std::uint64_t n_local, const std::string& host) {
@@ -156,13 +212,22 @@ MemoryNeed memory_need(nn::Device& device, const Recipe& recipe, const nn::Netwo
   need.activations = planned.activations;
   need.arena = planned.arena;
   need.weights = planned.weights;
-  const std::uint64_t owned = owned_bytes(recipe, network, need.arena, n_ranks, n_local);
-  need.optimizer = n_states(recipe) * (recipe.device.has_own_memory ? need.arena : owned);
-  need.copy = copy_bytes(recipe, owned);
-  if (recipe.has_lanes())  // sums that wait for their other half: see parallel::Lanes
-    need.optimizer +=
-        static_cast<std::uint64_t>(std::popcount(recipe.lanes / static_cast<std::uint64_t>(n_ranks) - 1)) * need.arena;
-  return need;
+  need.kept = planned.kept;
+  need.lane_sums = lane_sums(recipe, need.arena, n_ranks);
+  return with_strategy(std::move(need), recipe, n_ranks, n_local);
+}
+
+MemoryNeed with_strategy(MemoryNeed planned, const Recipe& recipe, int n_ranks, std::uint64_t n_local) {
+  const parallel::KeptElements kept = planned.kept(recipe, n_ranks, n_local);
+  planned.states = n_states(recipe) * kept.updated * sizeof(float);
+  planned.parameters = (kept.parameters - kept.pool) * sizeof(float);
+  planned.pool = kept.pool * sizeof(float);
+  planned.gradients = kept.gradients * sizeof(float);
+  planned.parts = kept.parts * sizeof(float);
+  // Ranks of devices save equal parts also of what all of them update.
+  planned.copy = copy_bytes(recipe, recipe.device.has_own_memory ? planned.arena / static_cast<std::uint64_t>(n_ranks)
+                                                                 : kept.updated * sizeof(float));
+  return planned;
 }
 
 PlanActivations activations_planner(nn::Device& device, const nn::Network& network, int n_ranks) {
@@ -171,18 +236,23 @@ PlanActivations activations_planner(nn::Device& device, const nn::Network& netwo
   };
 }
 
-std::uint64_t owned_bytes(const Recipe& recipe, const nn::Network& network, std::uint64_t arena_bytes, int n_ranks,
-                          std::uint64_t n_local) {
-  const auto n_all = static_cast<std::uint64_t>(n_ranks);
-  if (recipe.device.has_own_memory) return arena_bytes / n_all;
-  if (!parallel::divides_states(recipe.strategy)) return arena_bytes / n_local;
-  std::uint64_t of_tables = 0;
-  for (const nn::Node& node : network.nodes())
-    if (const auto* const embedding = std::get_if<nn::Embedding>(&node.layer); embedding != nullptr)
-      if (!recipe.deterministic && network.n_readers(node.parameters[0]) == 1)
-        of_tables += embedding->n_rows * embedding->width * sizeof(float);
-  return of_tables / n_local + less(arena_bytes, of_tables) / n_all;
+CountKept count_kept_of(const Recipe& recipe, const nn::Network& network, const nn::Executor& executor) {
+  return [slots = slots_of(network, executor, recipe), reads = executor.unit_reads(),
+          has_weights = executor.weights_bytes() > 0](const Recipe& of, int n_ranks, std::uint64_t n_local) {
+    const parallel::Strategy strategy = of.strategy_or_least();
+    if (of.device.has_own_memory)
+      return parallel::count_kept({strategy, slots, {}, static_cast<std::size_t>(n_ranks)}, has_weights);
+    std::vector<int> nodes(static_cast<std::size_t>(n_ranks));
+    for (std::size_t rank = 0; rank < nodes.size(); ++rank) nodes[rank] = static_cast<int>(rank / n_local);
+    const parallel::Placement placement = parallel::place(nodes, of.deterministic);
+    const parallel::Sharding sharding = parallel::make_sharding(strategy, slots, {}, placement);
+    return parallel::count_kept(
+        sharding, parallel::plan_host_places(strategy, sharding, parallel::UnitTurns{reads, of.prefetch}, placement,
+                                             passes_of_step(of, n_ranks) == 1));
+  };
 }
+
+std::uint64_t n_states(const Recipe& recipe) { return optim::Optimizer{recipe.optimizer, {}, 0}.state().size(); }
 
 std::uint64_t copy_bytes(const Recipe& recipe, std::uint64_t owned) {
   return recipe.save_every.value > 0 ? (1 + n_states(recipe)) * owned : 0;
@@ -191,11 +261,14 @@ std::uint64_t copy_bytes(const Recipe& recipe, std::uint64_t owned) {
 void compare_memory(const Recipe& recipe, const MemoryNeed& need, std::uint64_t n_local, int n_ranks,
                     const std::string& host, std::uint64_t available, const runtime::LimitsLeft& limits) {
   const std::string ranks = fmt::format("{} rank{}", n_local, n_local == 1 ? "" : "s");
+  const auto of_node = [n_local](const MemoryNeed& of) { return of.of_node(n_local); };
+  const auto of_process = [n_local](const MemoryNeed& of) { return of.own() + of.shared(n_local); };
+  const auto own = [](const MemoryNeed& of) { return of.own(); };
+  const std::string a_rank = fmt::format("a rank on {}", host);
   const Room rooms[] = {
-      {available, need.of_node(n_local), n_local, fmt::format("{} on {}", ranks, host), "it has"},
-      {limits.address_space, need.own() + need.shared(n_local), 1, fmt::format("a rank on {}", host),
-       "its limit of address space (ulimit -v) leaves"},
-      {limits.data, need.own(), 1, fmt::format("a rank on {}", host), "its limit of data (ulimit -d) leaves"}};
+      {available, of_node, of_node(need), n_local, fmt::format("{} on {}", ranks, host), "it has"},
+      {limits.address_space, of_process, of_process(need), 1, a_rank, "its limit of address space (ulimit -v) leaves"},
+      {limits.data, own, own(need), 1, a_rank, "its limit of data (ulimit -d) leaves"}};
   const auto in_proportion = [&](const Recipe&, std::uint64_t at_a_time) {
     return static_cast<std::uint64_t>(static_cast<double>(need.activations) * static_cast<double>(at_a_time) /
                                       static_cast<double>(need.at_a_time));
@@ -211,7 +284,11 @@ std::uint64_t GpuRoom::of_all() const noexcept { return available - available / 
 void compare_device_memory(const Recipe& recipe, const MemoryNeed& need, const GpuRoom& gpu,
                            std::uint64_t least_of_rank, int n_ranks, const std::string& host,
                            const PlanActivations& plan) {
-  const Room room{gpu.of_all(), gpu.n_sharing * need.of_device(), gpu.n_sharing,
+  const auto of_gpu = [&gpu](const MemoryNeed& of) { return gpu.n_sharing * of.of_device(); };
+  const Room room{gpu.of_all(),
+                  of_gpu,
+                  of_gpu(need),
+                  gpu.n_sharing,
                   gpu.n_sharing == 1 ? fmt::format("a rank on {}", host)
                                      : fmt::format("{} ranks that share a GPU on {}", gpu.n_sharing, host),
                   "the GPU has, less a sixteenth for its libraries,"};

@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "core/error.hpp"
 #include "nn/device.hpp"
 #include "nn/graph/network.hpp"
+#include "parallel/host_places.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/memory.hpp"
 #include "training/recipe/recipe.hpp"
@@ -18,21 +20,36 @@
 
 namespace lockstep::training {
 
+/// What a rank of a host keeps, in a run on nodes of `n_local` ranks.
+using CountKept = std::function<parallel::KeptElements(const Recipe& recipe, int n_ranks, std::uint64_t n_local)>;
+
 /// Need of one rank, beyond what its process uses once the data are open; in bytes.
 struct MemoryNeed {
   std::uint64_t activations = 0;
   std::uint64_t at_a_time = 1;  ///< samples that the activations belong to
   std::uint64_t batch = 1;      ///< greatest number of samples of all ranks in a step
   bool is_of_training = true;   ///< false: only an evaluation, which takes as much of a GPU, and has no parts
-  std::uint64_t optimizer = 0;  ///< its state, plus sums of lanes
-  std::uint64_t arena = 0;      ///< of parameters, once per node or device; as much for the gradients of each rank
+  std::uint64_t lane_sums = 0;  ///< of lanes that wait for their other half: see parallel::Lanes
+  std::uint64_t arena = 0;      ///< of all parameters
   std::uint64_t weights = 0;    ///< parameters in 16 bits, which only devices have
-  std::uint64_t copy = 0;       ///< of what it saves in the background
+  CountKept kept{};             ///< on a host
+
+  // The strategy decides these: see with_strategy().
+  std::uint64_t states = 0;      ///< of the optimizer
+  std::uint64_t parameters = 0;  ///< once per node or device
+  std::uint64_t pool = 0;        ///< for parameters of others while needed, once per node or device
+  std::uint64_t gradients = 0;   ///< of each rank
+  std::uint64_t parts = 0;       ///< of parameters and gradients, which only this rank has
+  std::uint64_t copy = 0;        ///< of what it saves in the background
 
   /// For this rank alone, and for all `n_local` ranks of its node.
-  [[nodiscard]] std::uint64_t own() const noexcept { return activations + optimizer + copy; }
-  [[nodiscard]] std::uint64_t shared(std::uint64_t n_local) const noexcept { return (1 + n_local) * arena; }
-  [[nodiscard]] std::uint64_t of_device() const noexcept { return activations + optimizer + weights + shared(1); }
+  [[nodiscard]] std::uint64_t own() const noexcept { return activations + states + lane_sums + parts + copy; }
+  [[nodiscard]] std::uint64_t shared(std::uint64_t n_local) const noexcept {
+    return parameters + pool + n_local * gradients;
+  }
+  /// If it alone used what its node shares.
+  [[nodiscard]] std::uint64_t of_rank() const noexcept { return own() + weights + shared(1); }
+  [[nodiscard]] std::uint64_t of_device() const noexcept { return of_rank() - copy; }
   [[nodiscard]] std::uint64_t of_node(std::uint64_t n_local) const noexcept {
     return n_local * own() + shared(n_local);
   }
@@ -50,13 +67,17 @@ void require_address_space();
 [[nodiscard]] MemoryNeed memory_need(nn::Device& device, const Recipe& recipe, const nn::Network& network,
                                      std::uint64_t most, int n_ranks, std::uint64_t n_local);
 
+/// The same need with the strategy of `recipe`, which decides nothing else of what memory_need() has planned.
+[[nodiscard]] MemoryNeed with_strategy(MemoryNeed planned, const Recipe& recipe, int n_ranks, std::uint64_t n_local);
+
 /// The planning function of memory_need(). Its arguments must outlive it.
 [[nodiscard]] PlanActivations activations_planner(nn::Device& device, const nn::Network& network, int n_ranks);
 
-/// The bytes of parameters that one rank saves, and whose states it keeps on a host. With divided states, tables of
-/// embeddings count as whole on each node: their touched rows are summed, if that is faster.
-[[nodiscard]] std::uint64_t owned_bytes(const Recipe& recipe, const nn::Network& network, std::uint64_t arena_bytes,
-                                        int n_ranks, std::uint64_t n_local);
+/// MemoryNeed::kept of a network, for any strategy and any number of ranks.
+[[nodiscard]] CountKept count_kept_of(const Recipe& recipe, const nn::Network& network, const nn::Executor& executor);
+
+/// How many states the optimizer has for each parameter.
+[[nodiscard]] std::uint64_t n_states(const Recipe& recipe);
 
 /// The bytes that a rank copies for --save-every: its part of parameters and the optimizer's state.
 [[nodiscard]] std::uint64_t copy_bytes(const Recipe& recipe, std::uint64_t owned);

@@ -182,11 +182,11 @@ void check_groups(const Recipe& recipe, const nn::Network& network, std::uint64_
                     .fix = last > 0 ? "--drop-last, or another --batch" : "another --batch"});
 }
 
-std::vector<nn::Placed> place_in_units(std::span<const nn::Unplaced> parameters) {
+std::vector<nn::Placed> place_in_units(std::span<const nn::Unplaced> parameters, const parallel::UnitOptions& options) {
   std::vector<parallel::UnitTensor> tensors;
   for (const nn::Unplaced& one : parameters)
     tensors.push_back({one.name, one.unit, one.n_elements, one.is_vector, one.is_shared});
-  const parallel::UnitPlan plan = parallel::plan_units(tensors, {});
+  const parallel::UnitPlan plan = parallel::plan_units(tensors, options);
   std::vector<nn::Placed> places;
   for (const core::Slice& slice : plan.places) places.push_back({.slice = slice});
   for (std::size_t unit = 0; unit < plan.units.size(); ++unit)
@@ -194,7 +194,14 @@ std::vector<nn::Placed> place_in_units(std::span<const nn::Unplaced> parameters)
   return places;
 }
 
-nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_batch) {
+std::uint64_t passes_of_step(const Recipe& recipe, int n_ranks) {
+  return recipe.accumulate * (recipe.has_lanes() ? recipe.lanes / static_cast<std::uint64_t>(n_ranks) : 1);
+}
+
+nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_batch, int n_ranks) {
+  const bool divides_units = recipe.device.has_own_memory && parallel::divides_states(recipe.strategy_or_least());
+  const parallel::UnitOptions units{.least_elements = static_cast<std::size_t>(recipe.unit_params),
+                                    .n_parts = divides_units ? static_cast<std::size_t>(n_ranks) : 1};
   return {.max_batch = max_batch,
           .bn_group = recipe.bn_group,
           .loss = recipe.loss,
@@ -202,7 +209,7 @@ nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_bat
           .precision = recipe.precision.value_or(nn::Precision::f32),
           .seed = recipe.seed,
           .is_deterministic = recipe.deterministic,
-          .place = place_in_units};
+          .place = [units](std::span<const nn::Unplaced> parameters) { return place_in_units(parameters, units); }};
 }
 
 }  // namespace lockstep::training

@@ -10,6 +10,7 @@
 
 #include "nn/executor.hpp"
 #include "nn/graph/network.hpp"
+#include "parallel/unit_plan.hpp"
 #include "training/recipe/cuts.hpp"
 #include "training/recipe/recipe.hpp"
 #include "training/train/batches.hpp"
@@ -36,10 +37,15 @@ struct EmbeddingTable {
 void check_groups(const Recipe& recipe, const nn::Network& network, std::uint64_t n_samples, int n_ranks);
 
 /// Places parameters in the units of parallel::plan_units(), for executors; vectors are in no unit. A unit's number is
-/// that in UnitPlan::units. Ranks divide no unit, so their number changes no place.
-[[nodiscard]] std::vector<nn::Placed> place_in_units(std::span<const nn::Unplaced> parameters);
+/// that in UnitPlan::units, whose options only decide which blocks share a unit, and where parts are cut.
+[[nodiscard]] std::vector<nn::Placed> place_in_units(std::span<const nn::Unplaced> parameters,
+                                                     const parallel::UnitOptions& options);
 
-/// All executors of a run place parameters alike.
-[[nodiscard]] nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_batch);
+/// The forward and backward passes of each rank in a step.
+[[nodiscard]] std::uint64_t passes_of_step(const Recipe& recipe, int n_ranks);
+
+/// All executors of a run that share parameters are made for the same number of ranks: GPUs that divide units place
+/// parameters so that parts are equal.
+[[nodiscard]] nn::ExecutorOptions executor_options(const Recipe& recipe, std::uint64_t max_batch, int n_ranks = 1);
 
 }  // namespace lockstep::training

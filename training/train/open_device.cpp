@@ -1,12 +1,14 @@
 #include "training/train/open_device.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "core/error.hpp"
+#include "core/flags.hpp"
 #include "runtime/together.hpp"
 
 namespace lockstep::training {
@@ -43,11 +45,12 @@ void settle(Recipe& recipe, const runtime::DeviceChoice& choice) {
                       .where = "precision",
                       .expected = "f16 or f32, or an A100 or newer for every rank",
                       .fix = "--precision auto, or f16"});
-  if (!parallel::exists_on(recipe.device.has_own_memory, recipe.strategy))
-    core::fail_usage({.what = fmt::format("strategy '{}' is not for GPUs in this version", name(recipe.strategy)),
-                      .where = "strategy",
-                      .expected = "on GPUs ddp, in which each keeps all parameters, gradients and optimizer states",
-                      .fix = "leave it out, or --device host"});
+  if (recipe.strategy && !parallel::exists_on(recipe.device.has_own_memory, *recipe.strategy))
+    core::fail_usage(
+        {.what = fmt::format("strategy '{}' is not for GPUs in this version", name(*recipe.strategy)),
+         .where = "strategy",
+         .expected = fmt::format("on GPUs one of {}", fmt::join(core::names_of(parallel::strategies_on(true)), ", ")),
+         .fix = "leave it out, or --device host"});
   const nn::Precision of_16_bits = recipe.device.has_bf16 ? nn::Precision::bf16 : nn::Precision::f16;
   if (!recipe.precision) recipe.precision = recipe.device.has_f16 ? of_16_bits : nn::Precision::f32;
 }

@@ -32,10 +32,10 @@ constexpr const char* resume_flag = "--resume";
 
 /// Keys for the length of a run (if its rates do not depend on it), for its reports and records, and for the way it
 /// computes and reads. They never change what is learned.
-constexpr std::array<std::string_view, 19> free_keys{
-    "name",        "epochs",     "samples", "max-steps",     "evaluate-every", "save-every", "val-split",
-    "val-augment", "data",       "stage",   "cache",         "loader-threads", "threads",    "precision",
-    "strategy",    "accumulate", "lanes",   "deterministic", "graph"};
+constexpr std::array<std::string_view, 21> free_keys{
+    "name",        "epochs",      "samples",  "max-steps",  "evaluate-every", "save-every",    "val-split",
+    "val-augment", "data",        "stage",    "cache",      "loader-threads", "threads",       "precision",
+    "strategy",    "unit-params", "prefetch", "accumulate", "lanes",          "deterministic", "graph"};
 
 /// Keys that determine which tensors exist: a checkpoint with other values cannot be read, even with --resume-anyway.
 constexpr std::array<std::string_view, 6> fixed_keys{"model", "cifar-stem", "classes", "users", "items", "optimizer"};
@@ -211,8 +211,11 @@ void require_ledger(const runtime::Communicator& world, const checkpoint::Checkp
 std::vector<Change> changes_of_bits(const checkpoint::Checkpoint& from, const Recipe& recipe, const Epochs& epochs) {
   if (!recipe.deterministic) return {};
   const Json content = Json::parse(from.content());
+  // Without lanes the order of sums depends on who adds them up.
+  const bool depends_on_strategy = !recipe.device.adds_lanes && epochs.n_ranks > 1;
   const auto keeps_bits = [&](const std::string& key) {
-    return is_free(key, recipe) && std::ranges::find(bit_keys, key) == bit_keys.end();
+    return is_free(key, recipe) && std::ranges::find(bit_keys, key) == bit_keys.end() &&
+           !(depends_on_strategy && key == "strategy");
   };
   std::vector<Change> all = differences(content.at("recipe"), Json::parse(recipe_json(recipe)), keeps_bits);
   const auto is_one = [](const std::string& n) { return n == "0" || n == "1" || n == "not set"; };  // as threads_of()

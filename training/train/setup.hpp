@@ -40,6 +40,7 @@ struct Setup {
   std::optional<MemoryCheck> memory{};           ///< the result for the samples of a rank; nothing if not requested
   std::unique_ptr<Learner> learner{};            ///< null in a dry run on GPUs with too little memory
   std::string networks{};                        ///< as in AllConnections
+  std::string why_strategy{};                    ///< if the recipe says `auto`, why it means this strategy
   std::vector<std::string> warnings{};
 
   [[nodiscard]] const Batches& main_batches() const noexcept {
@@ -51,9 +52,10 @@ struct Setup {
 /// number of ranks, because weight gradients differ in their bits between 1 and 2.
 [[nodiscard]] int threads_of(const runtime::Communicator& world, const Recipe& recipe);
 
-/// Collective. All arguments except `options` must outlive it. Calls `on_progress` periodically, and after each layer
-/// of each pass. Throws core::Error (usage), on all ranks or on rank 0 only.
-[[nodiscard]] Setup set_up(const runtime::Communicator& world, const OpenDevice& place, const ResolvedRecipe& resolved,
+/// Collective. All arguments except `options` must outlive it. Decides the strategy if `resolved` says `auto`. Calls
+/// `on_progress` periodically, and after each layer of each pass. Throws core::Error (usage), on all ranks or on rank 0
+/// only.
+[[nodiscard]] Setup set_up(const runtime::Communicator& world, const OpenDevice& place, ResolvedRecipe& resolved,
                            const RunOptions& options, metrics::PhaseTimers& timers,
                            const std::function<void()>& on_progress);
 

@@ -31,9 +31,9 @@ namespace lockstep::training {
 
 class Trainer {
  public:
-  /// Collective. Throws core::Error (usage), the same on all ranks or on rank 0 only, for anything wrong with recipe,
-  /// data and files, before any step is made.
-  Trainer(const runtime::Session& session, const OpenDevice& device, const ResolvedRecipe& resolved,
+  /// Collective. Decides the strategy if the recipe says `auto`. Throws core::Error (usage), the same on all ranks or
+  /// on rank 0 only, for anything wrong with recipe, data and files, before any step is made.
+  Trainer(const runtime::Session& session, const OpenDevice& device, ResolvedRecipe& resolved,
           const RunOptions& options, runtime::Watchdog& watchdog);
 
   /// Collective: returns the exit code. If one rank fails while others are within a step, ranks do not agree on the
@@ -103,6 +103,7 @@ class Trainer {
   Interval interval_;
   metrics::StepStatistics steady_{warmup_steps};
   RunState state_{};
+  std::optional<UseRecord> forecast_{};  ///< nothing if the run does not train
   std::optional<ResumeRecord> resumed_{};
   std::vector<Change> changes_{};  ///< since the checkpoint that was resumed, if they change bits
   Epochs epochs_{};

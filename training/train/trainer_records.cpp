@@ -5,6 +5,7 @@
 
 #include "training/recipe/specs.hpp"
 #include "training/run/info.hpp"
+#include "training/train/forecast.hpp"
 #include "training/train/trainer.hpp"
 
 namespace lockstep::training {
@@ -78,6 +79,10 @@ FinalRecord Trainer::final_record() {
       .data = gather_data(world_, recipe_, training, setup_.batches.evaluation.get()),
       .peak_memory = peak_memory(world_)};
   record.rmse = rmse_of(recipe_, record.loss);
+  record.forecast = forecast_;
+  if (forecast_)
+    record.measured = measure_use(world_, recipe_, learner_, record.peak_memory,
+                                  {record.phases.mean_s(metrics::Phase::communication)});
   if (options_.digest) {
     const std::string of_weights = learner_.digest();
     if (world_.rank() == 0) record.digest = fmt::format("weights {} losses {}", of_weights, state_.digest_of_losses());

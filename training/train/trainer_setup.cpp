@@ -8,7 +8,9 @@
 #include "runtime/interrupt.hpp"
 #include "runtime/together.hpp"
 #include "training/run/info.hpp"
+#include "training/train/assumed_ranks.hpp"
 #include "training/train/dry_run.hpp"
+#include "training/train/forecast.hpp"
 #include "training/train/model.hpp"
 #include "training/train/resume.hpp"
 #include "training/train/trainer.hpp"
@@ -37,7 +39,7 @@ void require_time(const TimeLimit& limit, core::Seconds asked) {
 
 }  // namespace
 
-Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, const ResolvedRecipe& resolved,
+Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, ResolvedRecipe& resolved,
                  const RunOptions& options, runtime::Watchdog& watchdog)
     : clock_{session.clock()},
       watch_{clock_},
@@ -73,6 +75,11 @@ Trainer::Trainer(const runtime::Session& session, const OpenDevice& device, cons
   if (!options_.dry_run && !options_.evaluate_only) resume();
   RunInfo info = run_info(world_, topology_, choice_, resolved, options_.arguments);
   info.set_digest = epochs_.set_digest;
+  info.strategy = name(*recipe_.strategy);
+  info.why_strategy = setup_.why_strategy;
+  if (setup_.batches.training && !options_.dry_run && !options_.evaluate_only)
+    forecast_ = forecast_use(world_, setup_.transport->nodes(), recipe_, *setup_.batches.training, learner_);
+  info.forecast = forecast_;
   info.resume = resume_promise(recipe_, world_.n_ranks(), changes_);
   if (options_.drill) info.faults = options_.drill->texts();
   std::ranges::move(setup_.warnings, std::back_inserter(info.warnings));
@@ -119,8 +126,12 @@ void Trainer::go_on_from(const checkpoint::Checkpoint& from) {
 }
 
 int Trainer::describe() {
-  DryRun plan = plan_run(world_, topology_, device_, recipe_, *setup_.batches.training, learner_, setup_.goal);
+  DryRun plan =
+      plan_run(world_, topology_, *setup_.transport, device_, recipe_, *setup_.batches.training, learner_, setup_.goal);
   plan.device = to_text(choice_);
+  plan.why_strategy = setup_.why_strategy;
+  if (options_.assumed_ranks > 0)
+    assume_ranks(plan, device_, recipe_, learner_.network(), *setup_.batches.training, options_.assumed_ranks);
   if (const int signal = runtime::agree_on_interrupt(world_)) return 128 + signal;
   if (world_.rank() == 0) run_.print(dry_run_text(plan));
   return exit_code();

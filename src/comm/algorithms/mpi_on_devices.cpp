@@ -1,7 +1,8 @@
-// mpi:device: the library's own all_reduce on addresses of device memory.
+// mpi:device: the library's own collectives on addresses of device memory.
 #include <fmt/format.h>
 
 #include <array>
+#include <optional>
 
 #include "comm/algorithms/algorithms.hpp"
 #include "core/error.hpp"
@@ -12,22 +13,34 @@ namespace {
 class MpiDevicePlan final : public DevicePlan {
  public:
   MpiDevicePlan(Transport& transport, const Call& call)
-      : n_bytes_{call.bytes().value}, plan_{mpi_native::make(transport, call)} {}
+      : n_input_{call.input(transport.rank(), transport.n_ranks()).count * call.element_size()},
+        n_output_{call.output(transport.rank(), transport.n_ranks()).count * call.element_size()},
+        is_reduce_scatter_{call.collective == Collective::reduce_scatter},
+        plan_{mpi_native::make(transport, call)} {}
 
-  // Only the library dereferences these addresses.
+  // Only the library dereferences these addresses. MPI forbids an output that is a part of the input.
   void bind(runtime::DeviceSpan<const std::byte> input, runtime::DeviceSpan<std::byte> output) override {
-    core::require(input.size() == n_bytes_ && output.size() == n_bytes_, "buffers have the call's sizes");
-    plan_->bind({input.data(), input.size()}, {output.data(), output.size()});
+    core::require(input.size() == n_input_ && output.size() == n_output_, "buffers have the call's sizes");
+    const bool is_part =
+        is_reduce_scatter_ && output.data() >= input.data() && output.data() < input.data() + input.size();
+    if (is_part && !scratch_) scratch_.emplace(core::Bytes{n_output_}, runtime::Memory::device);
+    goes_to_ = is_part ? output : runtime::DeviceSpan<std::byte>{};
+    const auto result = is_part ? scratch_->on_device<std::byte>() : output;
+    plan_->bind({input.data(), input.size()}, {result.data(), result.size()});
   }
   void start(runtime::Stream& stream) override { is_ready_ = stream.is_done() ? runtime::Event{} : stream.mark(); }
   // The library knows no streams: it starts when the input is complete, and returns when the result is.
-  void finish(runtime::Stream& /*stream*/) override {
+  void finish(runtime::Stream& stream) override {
     is_ready_.wait();
     plan_->run();
+    if (goes_to_.size() > 0) stream.copy(goes_to_, scratch_->on_device<std::byte>());
   }
 
  private:
-  std::size_t n_bytes_;
+  std::size_t n_input_, n_output_;
+  bool is_reduce_scatter_;
+  std::optional<runtime::Buffer> scratch_{};  ///< the result of a reduce_scatter in place
+  runtime::DeviceSpan<std::byte> goes_to_{};  ///< where it goes from there; else empty
   std::unique_ptr<Plan> plan_;
   runtime::Event is_ready_{};
 };
@@ -92,6 +105,7 @@ std::unique_ptr<DeviceGroup> mpi_native::make_for_devices(const Algorithm& row, 
 std::optional<std::string> mpi_native::why_not_for_devices(const Call& call, const Transport& /*transport*/) {
   if (!takes_gpus()) return "needs a GPU-aware MPI library, and this one reports that it is not";
   if (call.n_elements > std::size_t{1} << 30) return "supports at most 2^30 elements";
+  if (call.collective == Collective::all_gather) return std::nullopt;  // nothing is combined
   if (call.op == ReduceOp::avg) return "does not support avg, because MPI does not";
   if (call.dtype == core::DType::float16 || call.dtype == core::DType::bfloat16)
     return fmt::format("does not support {}, because MPI 3.1 does not", core::name(call.dtype));

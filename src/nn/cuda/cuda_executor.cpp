@@ -75,6 +75,7 @@ class CudaExecutor final : public PlannedExecutor {
       std::ranges::fill(statistics_[i].of(statistics_here()), network_.statistics()[i].initial);
       arrays_.statistics.push_back(all_statistics_.device<float>() + statistics_[i].offset);
     }
+    arrays_.places = places();
     arrays_.has_bad_label = &results_.device<Results>()->has_bad_label;
     if (options_.is_group_of_ranks) {
       empty_ = EmptyRank{network_};
@@ -182,15 +183,6 @@ class CudaExecutor final : public PlannedExecutor {
   };
 
   [[nodiscard]] const SlotLayout& layout() const noexcept override { return parameters_; }
-  void set_arenas(DeviceSpan<const float> parameters, DeviceSpan<float> gradients,
-                  DeviceSpan<const std::byte> weights) override {
-    arrays_.parameters = parameters.data();
-    arrays_.gradients = gradients.data();
-    if constexpr (std::is_same_v<T, float>)
-      arrays_.weights = parameters.data();
-    else
-      arrays_.weights = reinterpret_cast<const T*>(weights.data());
-  }
 
   static LossSums sums_of(std::span<const std::byte> from) {
     Results results{};
@@ -301,12 +293,9 @@ class CudaExecutor final : public PlannedExecutor {
 
   void backward(PassContext& pass) {
     if (program_ != nullptr) return program_->backward(pass, times_);
-    if (!pass.adds) {
-      auto* const bytes = reinterpret_cast<std::byte*>(arrays_.gradients);
-      pass.stream.fill(DeviceSpan<std::byte>::at(bytes, arena_elements() * sizeof(float)), std::byte{0});
-    }
-    backward_without_samples(plan_, parameters_.slots(), *pass.hooks, pass.stream, [&](std::size_t node) {
-      if (options_.is_group_of_ranks) empty_.backward(pass, node);
+    backward_without_samples(plan_, parameters_.slots(), *pass.hooks, pass.stream, [&](const BackwardStep& step) {
+      if (!pass.adds) zero_completed(step, pass.stream);
+      if (options_.is_group_of_ranks) empty_.backward(pass, step.node);
     });
   }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "nn/cuda/convolution.hpp"
@@ -52,9 +53,7 @@ struct PassContext {
 /// The arrays that all programs of an executor share.
 template <class T>
 struct ExecutorArrays {
-  const T* weights = nullptr;  ///< the parameters, as layers multiply by them
-  const float* parameters = nullptr;
-  float* gradients = nullptr;
+  std::span<const SlotPlace> places{};  ///< by parameter
   std::vector<float*> statistics{};
   std::uint32_t* has_bad_label = nullptr;  ///< set to 1 for a bad label or id
   const float* loss_scale = nullptr;       ///< null: 1
@@ -112,9 +111,15 @@ class Builder : public Common<T> {
   }
 
   [[nodiscard]] const ValueLayout& layout(Value value) const { return values[static_cast<std::size_t>(value.node)]; }
-  [[nodiscard]] const float* parameter(int number) const { return this->arrays.parameters + offset(number); }
-  [[nodiscard]] const T* weight(int number) const { return this->arrays.weights + offset(number); }
-  [[nodiscard]] float* gradient(int number) const { return this->arrays.gradients + offset(number); }
+  [[nodiscard]] const float* parameter(int number) const { return place(number).parameters.data(); }
+  /// The parameter, as layers multiply by it.
+  [[nodiscard]] const T* weight(int number) const {
+    if constexpr (std::is_same_v<T, float>)
+      return parameter(number);
+    else
+      return reinterpret_cast<const T*>(place(number).weights.data());
+  }
+  [[nodiscard]] float* gradient(int number) const { return place(number).gradients.data(); }
   /// Whether the backward pass that is being planned always adds to this gradient.
   [[nodiscard]] bool adds_to_gradient(int number) const { return this->plan.adds(*step_, number); }
   [[nodiscard]] bool needs_gradient(Value value) const {
@@ -134,7 +139,9 @@ class Builder : public Common<T> {
   }
 
  private:
-  [[nodiscard]] std::size_t offset(int number) const { return this->parameters.slot_of(number).slice.offset; }
+  [[nodiscard]] const SlotPlace& place(int number) const {
+    return this->arrays.places[static_cast<std::size_t>(number)];
+  }
 
   const BackwardStep* step_ = nullptr;  ///< that is being planned
 };

@@ -8,6 +8,7 @@
 #include "core/dtype.hpp"
 #include "nn/host/loops.hpp"
 #include "nn/host/parallel.hpp"
+#include "nn/host/parameter_layout.hpp"
 #include "nn/host/storage.hpp"
 
 namespace lockstep::nn::host {

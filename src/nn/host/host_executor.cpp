@@ -27,21 +27,14 @@ HostExecutor::HostExecutor(const Network& network, const ExecutorOptions& option
   parameters_.place(network_, plan_, options_.place);
 }
 
-void HostExecutor::set_arenas(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients,
-                              runtime::DeviceSpan<const std::byte> /*weights*/) {
-  gradients_ = runtime::on_host(gradients);
-  bases_.parameters = reinterpret_cast<std::byte*>(const_cast<float*>(parameters.data()));
-  bases_.gradients = reinterpret_cast<std::byte*>(gradients.data());
-}
-
 std::span<float> HostExecutor::statistic(int statistic) {
   const auto i = static_cast<std::size_t>(statistic);
   return std::span{statistics_.at(i)}.first(network_.statistics()[i].n_channels);
 }
 
 Program& HostExecutor::plan(std::uint64_t n, bool is_training) {
-  const Common common{network_,     options_,           plan_, engine_, parameters_, statistics_, choices_,
-                      slow_layers_, computes_in_floats_};
+  const Common common{network_, options_,    plan_,    engine_,      parameters_,
+                      places(), statistics_, choices_, slow_layers_, computes_in_floats_};
   auto program = std::make_unique<Program>(common, n, is_training);
   planned_bytes_ = std::max(planned_bytes_, program->n_bytes());
   return *(programs_[{n, is_training}] = std::move(program));
@@ -53,10 +46,9 @@ Program& HostExecutor::ready(std::uint64_t n, bool is_training) {
   Program& program = is_new ? plan(n, is_training) : *found->second;
   if (arena_.n_bytes() < planned_bytes_) {
     arena_.grow(planned_bytes_);
-    bases_.arena = arena_.data();
-    for (const auto& [key, other] : programs_) other->rebase(bases_);
+    for (const auto& [key, other] : programs_) other->rebase(arena_.data());
   } else if (is_new) {
-    program.rebase(bases_);
+    program.rebase(arena_.data());
   }
   return program;
 }
@@ -73,10 +65,9 @@ void HostExecutor::enqueue(const data::Batch& batch, Pass pass, const core::Step
   last_.numbers = numbers;
   PassContext context{.batch = last_.batch, .numbers = last_.numbers, .hooks = &hooks, .stream = &stream};
   context.run.stream = stream_;
-  PassReporter reporter{options_,   parameters_.slots(),
-                        gradients_, pass == Pass::backward_adding ? &accumulation_ : nullptr,
-                        times_,     stream,
-                        hooks};
+  PassReporter reporter{
+      options_, parameters_.slots(), places(), pass == Pass::backward_adding ? &accumulation_ : nullptr, times_, stream,
+      hooks};
   if (is_forward)
     forward(context, pass == Pass::forward, reporter);
   else
@@ -101,10 +92,11 @@ void HostExecutor::forward(PassContext& pass, bool is_training, PassReporter& re
 
 void HostExecutor::backward(PassContext& pass, bool is_adding, PassReporter& reporter) {
   if (pass.batch.n == 0) {
-    if (!is_adding) std::ranges::fill(gradients_, 0.0f);
-    return backward_without_samples(plan_, parameters_.slots(), *pass.hooks, *pass.stream, [&](std::size_t node) {
-      if (options_.is_group_of_ranks) join_backward(network_.nodes()[node], pass);
-    });
+    return backward_without_samples(plan_, parameters_.slots(), *pass.hooks, *pass.stream,
+                                    [&](const BackwardStep& step) {
+                                      if (!is_adding) zero_completed(step, *pass.stream);
+                                      if (options_.is_group_of_ranks) join_backward(network_.nodes()[step.node], pass);
+                                    });
   }
   core::require(last_.program != nullptr, "a backward pass follows a forward pass that succeeded");
   times_.begin(*pass.stream);
@@ -113,7 +105,7 @@ void HostExecutor::backward(PassContext& pass, bool is_adding, PassReporter& rep
 
 /// Computes the last pass again, because its values may already be overwritten.
 std::string HostExecutor::find_not_finite() const {
-  if (last_.program == nullptr) return {};
+  if (last_.program == nullptr || has_shared_places()) return {};
   core::StepNumbers numbers = last_.numbers;
   numbers.share_of_step = 0;
   PassContext pass{.batch = last_.batch, .numbers = numbers};

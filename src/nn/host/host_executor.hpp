@@ -65,8 +65,6 @@ class HostExecutor final : public PlannedExecutor, public Inspection {
   };
 
   [[nodiscard]] const SlotLayout& layout() const noexcept override { return parameters_; }
-  void set_arenas(runtime::DeviceSpan<const float> parameters, runtime::DeviceSpan<float> gradients,
-                  runtime::DeviceSpan<const std::byte> weights) override;
   /// Returns the program of a batch size. Its memory may not exist yet.
   Program& plan(std::uint64_t n, bool is_training);
   /// Returns a program that can run.
@@ -84,8 +82,6 @@ class HostExecutor final : public PlannedExecutor, public Inspection {
   std::map<std::pair<std::uint64_t, bool>, std::unique_ptr<Program>> programs_{};
   ActivationArena arena_{};
   std::size_t planned_bytes_ = 0;  ///< of the largest program
-  Bases bases_{};
-  std::span<float> gradients_{};
   Accumulation accumulation_{};
   LastPass last_{};
   LossSums sums_{};  ///< since they were last read

@@ -16,6 +16,7 @@
 
 #include "nn/executor.hpp"
 #include "nn/host/dnnl_primitives.hpp"
+#include "nn/host/parameter_layout.hpp"
 #include "nn/host/storage.hpp"
 #include "nn/plan/layer_plan.hpp"
 
@@ -49,6 +50,7 @@ struct Common {
   const PassPlan& plan;
   dnnl::engine engine;
   ParameterLayout& parameters;
+  std::span<const SlotPlace> places;  ///< by parameter
   Statistics& statistics;
   Choices& choices;
   SlowLayers& slow_layers;
@@ -72,7 +74,7 @@ class Builder : public Common {
   /// Keeps the tensor until now.
   const Tensor& use(const Tensor& tensor);
 
-  /// The place of a parameter, or of its gradient, in the arenas.
+  /// The slot of a parameter, or of its gradient.
   [[nodiscard]] Tensor parameter(int parameter) const;
   [[nodiscard]] Tensor gradient(int parameter) const;
   /// Whether the backward pass that is being planned adds to this gradient, which it otherwise writes.

@@ -24,11 +24,12 @@ void Accumulation::add_to(std::span<float> gradient) {
   n_added_ += gradient.size();
 }
 
-PassReporter::PassReporter(const ExecutorOptions& options, const ParameterSlots& slots, std::span<float> gradients,
-                           Accumulation* accumulation, LayerTimes& times, runtime::Stream& stream, Hooks& hooks)
+PassReporter::PassReporter(const ExecutorOptions& options, const ParameterSlots& slots,
+                           std::span<const SlotPlace> places, Accumulation* accumulation, LayerTimes& times,
+                           runtime::Stream& stream, Hooks& hooks)
     : options_{options},
       slots_{slots},
-      gradients_{gradients},
+      places_{places},
       accumulation_{accumulation},
       times_{times},
       stream_{stream},
@@ -43,8 +44,9 @@ template <class F>
 void PassReporter::for_written(const BackwardStep& step, const F& f) const {
   if (accumulation_ == nullptr) return;
   for (const std::size_t planned : step.written) {
-    const ArenaSlot& slot = slots_.of_planned(planned);
-    if (std::ranges::count(options_.row_gradients, slot.parameter) == 0) f(slot.slice.of(gradients_));
+    const int parameter = slots_.of_planned(planned).parameter;
+    if (std::ranges::count(options_.row_gradients, parameter) == 0)
+      f(runtime::on_host(places_[static_cast<std::size_t>(parameter)].gradients));
   }
 }
 

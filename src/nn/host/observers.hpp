@@ -27,8 +27,8 @@ class Accumulation {
 /// Times nodes, and reports slots when they and all before them are complete.
 class PassReporter final : public PassObserver {
  public:
-  /// `accumulation` may be null.
-  PassReporter(const ExecutorOptions& options, const ParameterSlots& slots, std::span<float> gradients,
+  /// `places`: by parameter. `accumulation` may be null.
+  PassReporter(const ExecutorOptions& options, const ParameterSlots& slots, std::span<const SlotPlace> places,
                Accumulation* accumulation, LayerTimes& times, runtime::Stream& stream, Hooks& hooks);
   void after_forward(std::size_t node, const Tensor& output, const PassContext& pass) override;
   void before_backward(const BackwardStep& step, std::span<const Tensor> gradients) override;
@@ -41,7 +41,7 @@ class PassReporter final : public PassObserver {
 
   const ExecutorOptions& options_;
   const ParameterSlots& slots_;
-  std::span<float> gradients_;
+  std::span<const SlotPlace> places_;
   Accumulation* accumulation_;
   LayerTimes& times_;
   runtime::Stream& stream_;

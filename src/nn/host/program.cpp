@@ -15,7 +15,7 @@ std::unique_ptr<HostLayer> make_any_layer(const Planned& planned) {
 }  // namespace
 
 Program::Program(const Common& common, std::uint64_t n, bool is_training)
-    : common_{common}, storage_{common.engine, common.parameters}, steps_(common.plan.n_nodes()) {
+    : common_{common}, storage_{common.engine, common.places}, steps_(common.plan.n_nodes()) {
   Builder builder{common, storage_, n, is_training};
   plan_forward(builder, steps_, make_any_layer);
   loss_ = std::make_unique<HostLoss>(builder, steps_.back().layer->output());
@@ -52,8 +52,10 @@ void Program::backward(PassContext& pass, PassObserver& observer) {
   for (const BackwardStep& step : common_.plan.backward) {
     const LayerStep<HostLayer, Tensor>& here = steps_[step.node];
     for (const GradientSum<Tensor>& sum : here.sums) run_sum(sum);
-    observer.before_backward(step, here.gradients);
-    units.backward(step.node, pass.hooks, pass.stream, [&] { here.layer->backward(pass); });
+    units.backward(step.node, pass.hooks, pass.stream, [&] {
+      observer.before_backward(step, here.gradients);
+      here.layer->backward(pass);
+    });
     observer.after_backward(step);
   }
 }

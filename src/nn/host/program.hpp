@@ -15,7 +15,7 @@ namespace lockstep::nn::host {
 class PassObserver {
  public:
   virtual ~PassObserver() = default;
-  /// `gradients` are those of the node's output.
+  /// After Hooks::need() of the step's units. `gradients` are those of the node's output.
   virtual void before_backward(const BackwardStep& /*step*/, std::span<const Tensor> /*gradients*/) {}
   /// The gradients of the node's parameters are complete.
   virtual void after_backward(const BackwardStep& /*step*/) {}
@@ -28,7 +28,7 @@ class Program {
 
   [[nodiscard]] std::size_t n_bytes() const noexcept { return storage_.n_bytes(); }
   [[nodiscard]] const Storage& storage() const noexcept { return storage_; }
-  void rebase(const Bases& bases) { storage_.rebase(bases); }
+  void rebase(std::byte* arena) { storage_.rebase(arena); }
 
   /// Returns a NaN loss if any value was not finite, even if later layers hide that.
   [[nodiscard]] LossSums forward(PassContext& pass, PassObserver& observer);

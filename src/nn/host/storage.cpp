@@ -9,8 +9,8 @@ dnnl::memory Storage::memory(const Desc& desc, const Place& place, int time) {
   return held.back().memory;
 }
 
-void Storage::rebase(const Bases& bases) {
-  bases_ = bases;
+void Storage::rebase(std::byte* arena) {
+  arena_ = arena;
   for (Held& held : held_) held.memory.set_data_handle(address(held.place));
 }
 
@@ -21,11 +21,12 @@ void Storage::set_input(const std::byte* input) {
 }
 
 std::byte* Storage::address(const Place& place) const {
-  const auto slot = [&] { return parameters_->slot_of(static_cast<int>(place.index)).slice.offset * sizeof(float); };
+  // Layers only read parameters.
+  const auto in = [](const float* slot) { return reinterpret_cast<std::byte*>(const_cast<float*>(slot)); };
   switch (place.space) {
-    case Space::arena: return bases_.arena + buffers_.offset(place.index) + place.offset;
-    case Space::parameters: return bases_.parameters + slot() + place.offset;
-    case Space::gradients: return bases_.gradients + slot() + place.offset;
+    case Space::arena: return arena_ + buffers_.offset(place.index) + place.offset;
+    case Space::parameters: return in(slots_[place.index].parameters.data()) + place.offset;
+    case Space::gradients: return in(slots_[place.index].gradients.data()) + place.offset;
     case Space::input: break;
   }
   return input_ + place.offset;

@@ -5,9 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
 
-#include "nn/host/parameter_layout.hpp"
+#include "nn/executor.hpp"
+#include "nn/host/dnnl_primitives.hpp"
 #include "nn/plan/arena_plan.hpp"
 
 namespace lockstep::nn::host {
@@ -26,17 +29,10 @@ struct Tensor {
   Place place{};
 };
 
-/// The addresses at which the spaces begin.
-struct Bases {
-  std::byte* arena = nullptr;
-  std::byte* parameters = nullptr;
-  std::byte* gradients = nullptr;
-};
-
 class Storage {
  public:
-  Storage(dnnl::engine engine, const ParameterLayout& parameters)
-      : engine_{std::move(engine)}, parameters_{&parameters} {}
+  /// `slots`: by parameter, with addresses from the first rebase() on.
+  Storage(dnnl::engine engine, std::span<const SlotPlace> slots) : engine_{std::move(engine)}, slots_{slots} {}
 
   /// Adds a buffer, which has no place until it is used.
   [[nodiscard]] Place add(std::size_t n_bytes) { return {Space::arena, buffers_.add(n_bytes), 0}; }
@@ -53,7 +49,7 @@ class Storage {
   void plan() { buffers_.place(64); }
   [[nodiscard]] std::size_t n_bytes() const noexcept { return buffers_.n_bytes(); }
 
-  void rebase(const Bases& bases);
+  void rebase(std::byte* arena);
   void set_input(const std::byte* input);
 
   template <class T>
@@ -70,10 +66,10 @@ class Storage {
   [[nodiscard]] std::byte* address(const Place& place) const;
 
   dnnl::engine engine_;
-  const ParameterLayout* parameters_;
+  std::span<const SlotPlace> slots_;
   Buffers buffers_{};
   std::vector<Held> held_{}, held_inputs_{};
-  Bases bases_{};
+  std::byte* arena_ = nullptr;
   std::byte* input_ = nullptr;
 };
 

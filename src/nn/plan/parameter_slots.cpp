@@ -33,6 +33,7 @@ std::vector<std::optional<std::size_t>> set_places(const Network& network, const
     core::require(slice.count == slots[i].slice.count, "a place has the size of its parameter");
     core::require(!unit || !unplaced[i].is_vector, "vectors are in no unit");
     slots[i].slice = slice;
+    slots[i].unit = unit;
     units[static_cast<std::size_t>(slots[i].parameter)] = unit;
   }
   return units;

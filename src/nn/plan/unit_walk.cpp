@@ -1,28 +1,24 @@
 #include "nn/plan/unit_walk.hpp"
 
-#include <map>
+#include <algorithm>
 
 namespace lockstep::nn {
-namespace {
-
-/// Nodes: the first and the last that read a unit.
-struct UnitReaders {
-  std::size_t first = 0, last = 0;
-};
-
-}  // namespace
 
 UnitWalk::UnitWalk(const Network& network, std::span<const std::optional<std::size_t>> units)
     : first_read_(network.nodes().size()), last_read_(network.nodes().size()) {
-  std::map<std::size_t, UnitReaders> readers;
   for (std::size_t i = 0; i < network.nodes().size(); ++i)
     for (const int parameter : network.nodes()[i].parameters) {
       const std::optional<std::size_t>& unit = units[static_cast<std::size_t>(parameter)];
-      if (unit) readers.try_emplace(*unit, UnitReaders{i, i}).first->second.last = i;
+      if (!unit) continue;
+      reads_.resize(std::max(reads_.size(), *unit + 1));
+      core::Slice& read = reads_[*unit];
+      if (read.empty()) read.offset = i;
+      read.count = i + 1 - read.offset;
     }
-  for (const auto& [unit, nodes] : readers) {
-    first_read_[nodes.first].push_back(unit);
-    last_read_[nodes.last].push_back(unit);
+  for (std::size_t unit = 0; unit < reads_.size(); ++unit) {
+    if (reads_[unit].empty()) continue;
+    first_read_[reads_[unit].offset].push_back(unit);
+    last_read_[reads_[unit].end() - 1].push_back(unit);
   }
 }
 

@@ -19,6 +19,9 @@ class UnitWalk {
   /// `units`: Placed::unit of each of the network's parameters.
   UnitWalk(const Network& network, std::span<const std::optional<std::size_t>> units);
 
+  /// By unit: the nodes from the first that reads it to the last.
+  [[nodiscard]] const std::vector<core::Slice>& reads() const noexcept { return reads_; }
+
   /// Calls compute(), the part of a node in a forward pass. Before that, reports the units that no earlier node reads
   /// as needed; after it, those that no later node reads as done. Without `hooks` nothing is reported.
   template <class Compute>
@@ -44,6 +47,7 @@ class UnitWalk {
       for (const std::size_t unit : end) hooks->done(unit, *stream);
   }
 
+  std::vector<core::Slice> reads_{};
   std::vector<Units> first_read_{}, last_read_{};  ///< by node: the units that it is the first, or last, to read
 };
 

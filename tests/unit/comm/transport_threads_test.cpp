@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
+#include "comm/registry.hpp"
 #include "core/error.hpp"
 
 namespace lockstep::comm {
@@ -36,6 +40,37 @@ TEST(ThreadTransport, CountsMessagesBytesAndTheLongestChain) {
   EXPECT_EQ(traffic.messages, 2U);
   EXPECT_EQ(traffic.bytes, 16U);
   EXPECT_EQ(traffic.steps, 2U);
+}
+
+/// Sums a vector, blocking or not.
+void sum_once(Transport& transport, bool blocks) {
+  std::vector<float> values(100);
+  const auto plan = make_plan(transport, {.n_elements = values.size()});
+  plan->bind(std::as_bytes(std::span{values}), std::as_writable_bytes(std::span{values}));
+  if (blocks) return plan->run();
+  plan->start({});
+  plan->wait();
+}
+
+TEST(Transport, CountsWhatItsPlansAndThoseOfItsPartsSend) {
+  std::atomic<std::uint64_t> messages = 0, bytes = 0;
+  const Traffic traffic = run_as_threads({0, 1, 2}, [&](Transport& world) {
+    const auto part = world.split(0, world.rank()), of_part = part->split(0, part->rank());
+    sum_once(world, true);
+    const Sent before = world.sent();
+    EXPECT_GT(before.messages, 0U);
+    EXPECT_EQ(part->sent(), Sent{});
+    sum_once(*part, false);
+    EXPECT_EQ(part->sent(), before);
+    sum_once(*of_part, true);
+    EXPECT_EQ(of_part->sent(), before);
+    EXPECT_EQ(part->sent() - of_part->sent(), before);
+    EXPECT_EQ(world.sent() - part->sent(), before);
+    messages += world.sent().messages;
+    bytes += world.sent().bytes;
+  });
+  EXPECT_EQ(messages, traffic.messages);
+  EXPECT_EQ(bytes, traffic.bytes);
 }
 
 TEST(ThreadTransport, NoticesADeadlock) {

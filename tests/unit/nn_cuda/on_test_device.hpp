@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "nn/cuda/cuda_executor.hpp"
+#include "nn/own_arenas.hpp"
 #include "optim/cuda/arena.hpp"
 #include "support/error_table.hpp"
 #include "support/test_convolutions.hpp"
@@ -58,7 +59,7 @@ class OnTestDevice final : public Hooks {
     stream_.fill(gradients_.on_device<std::byte>(), std::byte{0x40});
     stream_.wait();
     if (precision == Precision::f16) executor_->scale_loss(loss_scale_.on_device<float>());
-    executor_->bind(parameters(), gradients(), weights_.on_device<std::byte>());
+    executor_->bind(places_in(*executor_, parameters(), gradients(), weights_.on_device<std::byte>()));
     x_ = to_precision(tested_.batch.x, precision);
     targets_.assign(tested_.batch.targets.begin(), tested_.batch.targets.end());
     tested_.batch.x.assign(x_.begin(), x_.end());

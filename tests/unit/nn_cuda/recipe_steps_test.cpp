@@ -37,7 +37,8 @@ class Steps {
         gradients_{arena_bytes(), Memory::device},
         weights_{core::Bytes{executor_->weights_bytes()}, Memory::device},
         batch_{.n = of.batch} {
-    executor_->bind(parameters_.on_device<float>(), gradients_.on_device<float>(), weights_.on_device<std::byte>());
+    executor_->bind(places_in(*executor_, parameters_.on_device<float>(), gradients_.on_device<float>(),
+                              weights_.on_device<std::byte>()));
     const Node& first = network_.nodes().front();
     const bool has_ids = std::holds_alternative<Ids>(first.layer);
     x_.resize(of.batch * n_elements(first.output) *

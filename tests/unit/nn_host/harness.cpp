@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/rng.hpp"
 #include "nn/host/kokkos_session.hpp"
+#include "nn/own_arenas.hpp"
 
 namespace lockstep::nn::host {
 namespace {
@@ -70,7 +71,7 @@ Harness::Harness(const Case& given, ExecutorOptions given_options)
     executor.pack(static_cast<int>(i), rows(i), rounded, slot(parameters.elements(), i));
     reference.parameter(i).assign(rounded.begin(), rounded.end());
   }
-  executor.bind(runtime::on_device(parameters.elements()), runtime::on_device(gradients.elements()), {});
+  executor.bind(places());
   tested.batch.x.assign(samples.numbers.begin(), samples.numbers.end());
   tested.batch.targets.assign(samples.targets.begin(), samples.targets.end());
   tested.options.keeps = [this](int node, std::uint64_t sample, std::uint64_t element) {
@@ -99,6 +100,10 @@ void Harness::touched(std::size_t slot, std::span<const std::uint64_t> rows) {
 void Harness::ready(std::size_t slot) { EXPECT_EQ(slot, n_ready_++); }
 
 void Harness::sum(runtime::DeviceSpan<double> values, runtime::Stream&) { on_sum(runtime::on_host(values)); }
+
+std::vector<SlotPlace> Harness::places() {
+  return places_in(executor, runtime::on_device(parameters.elements()), runtime::on_device(gradients.elements()), {});
+}
 
 std::span<float> Harness::slot(std::span<float> arena, std::size_t parameter) const {
   for (const ArenaSlot& slot : executor.slots())

@@ -55,6 +55,8 @@ class Harness final : public Hooks {
   [[nodiscard]] std::string not_finite() { return executor.inspection()->find_not_finite(); }
   /// The gradient of parameter `i`, in logical order.
   [[nodiscard]] std::vector<float> gradient(std::size_t i);
+  /// In `parameters` and `gradients`.
+  [[nodiscard]] std::vector<SlotPlace> places();
   [[nodiscard]] std::span<float> slot(std::span<float> arena, std::size_t parameter) const;
   [[nodiscard]] core::Slice rows(std::size_t parameter) const;  ///< all
 

@@ -74,11 +74,7 @@ TEST(HostRefusals, OfBatchesThatDoNotFit) {
   Harness harness{given};
   HostExecutor unbound{given.network, options_of(given)};
   EXPECT_THROW(unbound.enqueue(harness.samples.batch(), Pass::forward, {}, harness, harness.stream), core::Error);
-  const auto bind = [&] {
-    harness.executor.bind(runtime::on_device(harness.parameters.elements()),
-                          runtime::on_device(harness.gradients.elements()), {});
-  };
-  EXPECT_THROW(bind(), core::Error) << "arenas stay where they are";
+  EXPECT_THROW(harness.executor.bind(harness.places()), core::Error) << "slots stay where they are";
   data::Batch batch = harness.samples.batch();
   batch.n = 4;
   EXPECT_THROW(harness.forward(batch), core::Error);

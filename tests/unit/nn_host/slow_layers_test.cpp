@@ -31,10 +31,10 @@ TEST(HostSlowLayers, AreNotedWithTheirPass) {
   Statistics statistics;
   Choices choices;
   SlowLayers slow_layers;
-  Storage storage{engine, parameters};
+  Storage storage{engine, {}};
   const PassPlan plan = plan_pass(given.network);
   Builder builder{
-      {given.network, options, plan, engine, parameters, statistics, choices, slow_layers}, storage, 2, true};
+      {given.network, options, plan, engine, parameters, {}, statistics, choices, slow_layers}, storage, 2, true};
   static_cast<void>(builder.primitive(fast, {}));
   EXPECT_EQ(slow_layers, SlowLayers{});
   static_cast<void>(builder.primitive(slow, {}));

@@ -176,7 +176,7 @@ TEST(ReplicaGuard, KnowsUpToWhichStepParametersAreSound) {
       const auto hash = [&](const Piece& piece) {
         return core::sum_hash(piece.slice.offset, piece.slice.of(std::span<const float>{parameters}));
       };
-      ReplicaGuard guard{slots, {{0, {0, 16}}}, world, world, 2};
+      ReplicaGuard guard{slots, {{0, {0, 16}}}, {}, world, world, 2};
       const bool is_alone = world.n_ranks() == 1;
       const auto step_to = [&](std::uint64_t n_steps) {
         guard.verify(hash);

@@ -107,7 +107,7 @@ TEST(MakeSynchronizer, RefusesAStrategyThatNothingImplements) {
     for (const Strategy strategy : all_strategies) EXPECT_NE(make(strategy), nullptr);
     const auto refusal = core::complaint_of([&] { static_cast<void>(make(Strategy{250})); });
     ASSERT_TRUE(refusal && refusal->code() == core::ExitCode::usage);
-    EXPECT_EQ(refusal->problem().expected, "ddp, zero1");
+    EXPECT_EQ(refusal->problem().expected, "ddp, zero1, zero2, fsdp");
   });
 }
 
@@ -162,9 +162,7 @@ TEST(Strategies, SendWhatIsCountedBefore) {
     for (const Strategy strategy : all_strategies) {
       SCOPED_TRACE(testing::Message() << name(strategy) << ", " << which.text());
       const SynchronizerOptions options = options_of(which);
-      const auto n_nodes = static_cast<std::size_t>(divides_states(strategy) ? placement.n_nodes : 1);
-      const Sharding sharding{support::odd_slots(), plan_buckets(support::odd_slots(), options.buckets),
-                              static_cast<std::size_t>(placement.n_owners), false, n_nodes};
+      const Sharding sharding = make_sharding(strategy, support::odd_slots(), options.buckets, placement);
       const comm::Cost cost = count_traffic(sharding, {.nodes = which.nodes,
                                                        .is_deterministic = which.is_deterministic,
                                                        .clips = which.clip_norm > 0,

@@ -12,7 +12,7 @@
 
 #include "core/rng.hpp"
 #include "nn/plan/empty_pass.hpp"
-#include "unit/nn/comparison.hpp"
+#include "unit/nn/unit_turns.hpp"
 
 namespace lockstep::nn {
 namespace {
@@ -55,7 +55,7 @@ Walks walks_of(const Network& net, const PlaceParameters& place) {
   forward_without_samples(plan, slots, listener, stream, note);
   walks.forward = std::exchange(listener.events, {});
   EXPECT_EQ(listener.n_ready, 0u);
-  backward_without_samples(plan, slots, listener, stream, note);
+  backward_without_samples(plan, slots, listener, stream, [&](const BackwardStep& step) { note(step.node); });
   walks.backward = std::exchange(listener.events, {});
   EXPECT_EQ(listener.n_ready, slots.all().size());
   return walks;
@@ -137,33 +137,6 @@ TEST(UnitWalk, IsThatOfTheNetwork) {
     EXPECT_EQ(text_of_walk(row.net, walks.forward), row.forward);
     EXPECT_EQ(text_of_walk(row.net, walks.backward), row.backward);
   }
-}
-
-/// Layers one after another, some in blocks, some around others, some of which read the first layer's weight.
-Network drawn_network(core::Random& random) {
-  Network net;
-  const Value wte = net.embedding("wte", net.ids(2), {.n_rows = 8, .width = 8, .column = std::nullopt});
-  const auto append_layers = [&](Value x, const std::string& name) {
-    Value y = x;
-    for (std::uint64_t i = 0, n = 1 + random.below(3); i < n; ++i) {
-      const Value weight_of = random.below(8) == 0 ? wte : Value{};
-      y = net.linear(fmt::format("{}fc{}", name, i), y, {.n_out = 8, .has_bias = random.below(2) == 0}, weight_of);
-      if (random.below(3) == 0) y = net.append(fmt::format("{}ln{}", name, i), LayerNorm{}, {y});
-      if (random.below(3) == 0) y = net.relu(y);
-    }
-    return random.below(2) == 0 ? net.add(x, y) : y;
-  };
-  Value x = wte;
-  for (std::uint64_t i = 0, n = random.below(6); i < n; ++i) {
-    if (random.below(2) == 0) {
-      x = append_layers(x, fmt::format("layer{}_", i));
-    } else {
-      const NameScope scope = net.unit(fmt::format("h.{}", i));
-      x = append_layers(x, "");
-    }
-  }
-  if (random.below(2) == 0) net.linear("head", x, {.n_out = 8, .has_bias = false}, wte);
-  return net;
 }
 
 /// The units of a node's parameters; `units` by name of parameter.

@@ -96,7 +96,8 @@ TEST(DoctorGpus, HaveRoomForTheRecipe) {
   for (Facts& facts : job.ranks) facts.gpus = {.seen = {one}, .driver = "13.0", .toolkit = "13.0"};
   job.need.emplace();
   expect(check_gpus(job), Verdict::ok, "program with 13.0");
-  job.need->of_gpu = MemoryNeed{.activations = 3'000'000'000, .arena = 1'000'000'000};
+  job.need->of_gpu = MemoryNeed{
+      .activations = 3'000'000'000, .arena = 1'000'000'000, .parameters = 1'000'000'000, .gradients = 1'000'000'000};
   expect(check_gpus(job), Verdict::ok, "5 GB needed per rank");
   job.need->gpu_misfits.emplace(
       1, core::Error{core::ExitCode::usage, {.what = "a rank on node1 needs 5 GB", .fix = "--batch 8"}});

@@ -1,4 +1,5 @@
 #include "unit/training/doctor/fixture.hpp"
+#include "unit/training/train/divided.hpp"
 
 namespace lockstep::training::doctor {
 namespace {
@@ -9,7 +10,13 @@ constexpr std::uint64_t gb = 1'000'000'000, mib = std::uint64_t{1} << 20;
 Job job_with_need() {
   Job job = healthy_job(2, 2);
   job.need = Need{.recipe = {.batch = 64}, .checkpoint = {2 * gb}};
-  job.need->memory[2] = {.activations = 8 * gb, .at_a_time = 16, .batch = 64, .arena = gb};
+  job.need->memory[2] = {.activations = 8 * gb,
+                         .at_a_time = 16,
+                         .batch = 64,
+                         .arena = gb,
+                         .kept = divided(gb),
+                         .parameters = gb,
+                         .gradients = gb};
   return job;
 }
 

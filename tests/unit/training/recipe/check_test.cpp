@@ -25,6 +25,8 @@ TEST(RecipeCheck, RangesOfNumbers) {
   EXPECT_TRUE(has(refused_text(toy, {"--epochs", "99999999999999999999"}), "out of range"));
   EXPECT_TRUE(has(refused_text(toy + "seed = -1"), "-1 is out of range"));
   EXPECT_TRUE(has(refused_text(toy, {"--loader-threads", "-1"}), "from 0 to 256"));
+  EXPECT_TRUE(has(refused_text(toy, {"--unit-params", "0"}), "0 is out of range"));
+  EXPECT_TRUE(has(refused_text(toy + "unit-params = 1.5"), "a whole number from 1 to "));
   EXPECT_TRUE(has(refused_text(toy, {"--schedule", "step", "--gamma", "1.5"}), "a number above 0, at most 1"));
 }
 
@@ -37,9 +39,12 @@ TEST(RecipeCheck, WordsHaveNearMisses) {
   EXPECT_TRUE(has(refused_text(toy, {"--order", "keyd"}), "did you mean 'keyed'?"));
   EXPECT_TRUE(has(refused_text(toy, {"--precision", "bf61"}), "did you mean 'bf16'?"));
   EXPECT_TRUE(has(refused_text(toy, {"--strategy", "dpd"}), "did you mean 'ddp'?"));
-  EXPECT_TRUE(has(refused_text(toy, {"--strategy", "fsdp"}), "strategy 'fsdp' is not in this version (--strategy)\n"));
-  EXPECT_TRUE(has(refused_text(toy + "strategy = \"zero2\"\n"), "not in this version"));
+  EXPECT_TRUE(has(refused_text(toy, {"--strategy", "zero3"}), "zero2"));
   EXPECT_EQ(resolve(toy, {"--strategy", "zero1"}).recipe.strategy, Strategy::zero1);
+  EXPECT_FALSE(resolve(toy, {"--strategy", "auto"}).recipe.strategy) << "decided by the memory of the machine";
+  for (const parallel::Strategy strategy : parallel::all_strategies)
+    EXPECT_TRUE(has(refused_text(toy, {"--strategy", "dpp"}), std::string{name(strategy)}));
+  EXPECT_TRUE(has(refused_text(toy, {"--strategy", "dpp"}), "auto"));
   EXPECT_TRUE(has(refused_text(toy, {"--cache", "nod"}), "did you mean 'node'?"));
   EXPECT_TRUE(has(refused_text(toy, {"--augment", "flop"}), "did you mean 'flip'?"));
   EXPECT_TRUE(has(refused_text(toy + "augment = \"crop\"\n"), "augment, folder/r.toml:2:11"));

@@ -19,10 +19,29 @@ inline runtime::Topology example_topology() {
   return topology;
 }
 
+inline UseRecord example_forecast() {
+  return {.states = core::Bytes{51'000'000},
+          .pool = core::Bytes{0},
+          .peak = core::Bytes{1'250'000'000},
+          .sent_bytes = 409e6,
+          .n_messages = 128};
+}
+
+inline UseRecord example_use() {
+  return {.states = core::Bytes{51'000'000},
+          .peak = core::Bytes{1'234'000'000},
+          .sent_bytes = 409e6,
+          .n_messages = 128.5,
+          .communication = core::Seconds{0.012}};
+}
+
 inline RunInfo example_info() {
   RunInfo info{.arguments = {"train", "toy", "50", "10"},
                .recipe_name = "toy",
                .recipe_json = R"({"global_batch": 64, "optimizer": {"kind": "sgd", "lr": 0.001}})",
+               .strategy = "zero1",
+               .why_strategy = "ddp needs 31 GB of 27 GB on node node1",
+               .forecast = example_forecast(),
                .resume = {SameBits::any_ranks,
                           "bit-identical to an uninterrupted run, on any number of ranks that divides the 8 lanes"},
                .topology = example_topology(),
@@ -83,7 +102,9 @@ inline FinalRecord example_final() {
           .steady = example_steps(),
           .phases = example_phases(),
           .evaluation = example_evaluation(),
-          .data = DataRecord{.read = {987'000'000}, .n_chunks = 321, .is_cached = true, .mixing = 0.75}};
+          .data = DataRecord{.read = {987'000'000}, .n_chunks = 321, .is_cached = true, .mixing = 0.75},
+          .forecast = example_forecast(),
+          .measured = example_use()};
 }
 
 }  // namespace lockstep::training

@@ -104,6 +104,24 @@ TEST(RunRecord, TheFinalLineTellsWhatWasRead) {
   EXPECT_TRUE(Json::parse(to_line(record))["data"].is_null());
 }
 
+TEST(RunRecord, TheForecastIsBesideWhatWasMeasured) {
+  FinalRecord record = example_final();
+  const Json line = Json::parse(to_line(record));
+  EXPECT_DOUBLE_EQ(line["forecast"]["mem_peak_GB"], 1.25);
+  EXPECT_DOUBLE_EQ(line["measured"]["mem_peak_GB"], 1.234);
+  EXPECT_DOUBLE_EQ(line["measured"]["mem_states_GB"], 0.051);
+  EXPECT_DOUBLE_EQ(line["measured"]["sent_GB_per_step"], 0.409);
+  EXPECT_EQ(line["forecast"]["n_messages_per_step"], 128);
+  EXPECT_EQ(line["measured"]["communication_ms"], 12);
+  EXPECT_TRUE(line["forecast"]["communication_ms"].is_null());
+  EXPECT_TRUE(line["measured"]["mem_pool_GB"].is_null());
+  EXPECT_EQ(line["forecast"].size(), line["measured"].size());
+  EXPECT_EQ(Json::parse(use_json(record.measured)), line["measured"]) << "the same in run.json";
+  record.forecast.reset();
+  EXPECT_TRUE(Json::parse(to_line(record))["forecast"].is_null());
+  EXPECT_EQ(use_json({}), "null");
+}
+
 TEST(RunRecord, AShortRunClaimsNoRate) {
   FinalRecord record = example_final();
   record.steady.reset();

@@ -59,6 +59,11 @@ TEST(RunText, TheStartSaysWhatIsAboutToHappen) {
   EXPECT_NE(start_text(record, {.n_epochs = 3, .n_samples = 64'064, .n_steps = 1001, .is_within_epoch = true})
                 .find("steps   1001 of 64 samples, the last within epoch 3\n"),
             std::string::npos);
+  record.strategy = "zero1";
+  record.why_strategy = "ddp needs 31 GB of 27 GB on node gpu-03";
+  EXPECT_NE(start_text(record, {}).find("\nstrategy zero1: ddp needs 31 GB of 27 GB on node gpu-03\n"),
+            std::string::npos);
+  record.why_strategy = "";
   record.folder = "a\033[31m\nb";
   EXPECT_NE(start_text(record, {}).find("a\\x1b[31m\\x0ab"), std::string::npos) << start_text(record, {});
   record.folder = "runs/mnist_cnn-1";
@@ -96,6 +101,19 @@ TEST(RunText, RatingsHaveARootOfTheirError) {
   FinalRecord final_record = example_final();
   final_record.rmse = 0.2886;
   EXPECT_NE(final_text(final_record).find("\ntraining    loss 0.0833, rmse 0.2886\n"), std::string::npos);
+}
+
+TEST(RunText, MemoryAndTrafficAreBesideTheirForecast) {
+  FinalRecord record = example_final();
+  EXPECT_NE(
+      final_text(record).find("\nmemory      peak 1.23 GB (forecast 1.25 GB), states 51 MB (forecast 51 MB)\n"
+                              "sent        409 MB in 128.5 messages (forecast 409 MB in 128 messages) per step\n"),
+      std::string::npos)
+      << final_text(record);
+  record.measured->sent_bytes = record.forecast->sent_bytes = 0;
+  EXPECT_EQ(final_text(record).find("\nsent "), std::string::npos) << "ranks of one node send nothing";
+  record.measured = UseRecord{.communication = core::Seconds{0.012}};
+  EXPECT_EQ(final_text(record).find("\nmemory "), std::string::npos) << "unknown";
 }
 
 TEST(RunText, TellsHours) {

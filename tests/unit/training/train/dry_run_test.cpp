@@ -21,12 +21,12 @@ std::uint64_t traffic_of(const nn::Network& network, std::uint64_t batch, int n_
   const parallel::Slot slot{.name = "wte.weight", .slice = {0, 16'000}, .row_elements = sends_rows ? 16U : 0U};
   const parallel::Sharding sharding{{slot}, {slot.slice}, 1}, of_nothing{{}, {}, 1};
   const auto bytes = [&](const parallel::Sharding& of) {
-    return network_bytes(recipe, network, of, comm::one_rank_each(n_nodes));
+    return network_traffic(recipe, network, of, comm::one_rank_each(n_nodes)).bytes;
   };
   return bytes(sharding) - bytes(of_nothing);  // without those of a step's end
 }
 
-TEST(NetworkBytes, HaveARowForEachIdThatIsLookedUp) {
+TEST(NetworkTraffic, HasARowForEachIdThatIsLookedUp) {
   constexpr std::uint64_t of_row = (16 + 2) * sizeof(float);
   const nn::Network of_column = table_of(2), of_all = table_of(std::nullopt);
   EXPECT_EQ(traffic_of(of_column, 3, 1), 0u);
@@ -36,7 +36,7 @@ TEST(NetworkBytes, HaveARowForEachIdThatIsLookedUp) {
   EXPECT_EQ(traffic_of(of_all, 3, 4), 3 * 3 * 4 * of_row);
 }
 
-TEST(NetworkBytes, AreThoseOfAllRowsIfTheseAreFewer) {
+TEST(NetworkTraffic, IsThatOfAllRowsIfTheseAreFewer) {
   const nn::Network network = table_of(std::nullopt);
   const std::uint64_t of_table = traffic_of(network, 1'000, 2, false);
   EXPECT_GT(of_table, 0u);

@@ -4,12 +4,20 @@
 
 #include "nn/graph/network.hpp"
 #include "unit/training/recipe/fixture.hpp"
+#include "unit/training/train/divided.hpp"
 
 namespace lockstep::training {
 namespace {
 
-constexpr std::uint64_t gb = 1'000'000'000, any = std::numeric_limits<std::uint64_t>::max();
-constexpr MemoryNeed need{.activations = 8 * gb, .at_a_time = 32, .batch = 64, .optimizer = gb / 2, .arena = gb / 2};
+constexpr std::uint64_t any = std::numeric_limits<std::uint64_t>::max();
+const MemoryNeed need{.activations = 8 * gb,
+                      .at_a_time = 32,
+                      .batch = 64,
+                      .arena = gb / 2,
+                      .kept = divided(gb / 2),
+                      .states = gb / 2,
+                      .parameters = gb / 2,
+                      .gradients = gb / 2};
 
 std::string refused_memory(const Recipe& recipe, std::uint64_t n_local, std::uint64_t available,
                            const runtime::LimitsLeft& limits = {any, any}) {
@@ -54,7 +62,7 @@ TEST(Memory, HasLimitsOfAProcess) {
 
 TEST(Memory, OtherNodesCanKeepStates) {
   const auto refused_on = [](Strategy strategy, int n_ranks) {
-    const Recipe recipe{.batch = 64, .strategy = strategy};
+    const Recipe recipe{.batch = 64, .optimizer = {.kind = optim::OptimizerKind::adam}, .strategy = strategy};
     return refused([&] { compare_memory(recipe, need, 2, n_ranks, "node7", gb, {any, any}); });
   };
   EXPECT_TRUE(has(refused_on(Strategy::ddp, 4), "--strategy zero1, which divides"));
@@ -62,16 +70,29 @@ TEST(Memory, OtherNodesCanKeepStates) {
   EXPECT_FALSE(has(refused_on(Strategy::zero1, 4), "--strategy"));
 }
 
-// 4,000 bytes of a table, and 8,000 of other parameters.
-TEST(Memory, OwnersAreThoseOfANodeOrAll) {
-  nn::Network network;
-  const nn::Value row = network.embedding("table", network.ids(1), {.n_rows = 100, .width = 10});
-  static_cast<void>(network.linear("head", row, {.n_out = 5}));
-  const auto owned = [&](const Recipe& recipe) { return owned_bytes(recipe, network, 12'000, 8, 2); };
-  EXPECT_EQ(owned({}), 6'000U);
-  EXPECT_EQ(owned({.strategy = Strategy::zero1, .deterministic = true}), 1'500U);
-  EXPECT_EQ(owned({.strategy = Strategy::zero1}), 2'000U + 1'000U);
-  EXPECT_EQ(owned({.device = {.has_own_memory = true}}), 1'500U);
+TEST(Memory, NamesAStrategyThatFits) {
+  const Recipe recipe{.batch = 64, .optimizer = {.kind = optim::OptimizerKind::adam}};
+  const MemoryNeed all = with_strategy(
+      {.activations = gb, .at_a_time = 16, .batch = 64, .arena = 8 * gb, .kept = divided(8 * gb)}, recipe, 4, 1);
+  const auto refused_with = [&](std::uint64_t available) {
+    return refused([&] { compare_memory(recipe, all, 1, 4, "node7", available, {any, any}); });
+  };
+  EXPECT_EQ(all.of_node(1), 33 * gb);
+  EXPECT_TRUE(has(refused_with(21 * gb), "--strategy zero1, with which it fits"));
+  EXPECT_TRUE(has(refused_with(20 * gb), "--strategy zero1, which divides more"));
+}
+
+// 16 samples take 8 GB; parameters and gradients take 1 GB, which more ranks do not change.
+TEST(Memory, TellsHowManyRanksWouldFit) {
+  const Recipe recipe{.batch = 64};
+  const MemoryNeed all = with_strategy(
+      {.activations = 8 * gb, .at_a_time = 16, .batch = 64, .arena = gb / 2, .kept = divided(gb / 2)}, recipe, 4, 1);
+  const auto refused_with = [&](std::uint64_t available) {
+    return refused([&] { compare_memory(recipe, all, 1, 4, "node7", available, {any, any}); });
+  };
+  EXPECT_TRUE(has(refused_with(5 * gb), "at least 8 ranks, each with as much memory"));
+  EXPECT_TRUE(has(refused_with(5 * gb - 1), "at least 16 ranks"));
+  EXPECT_FALSE(has(refused_with(gb), "at least")) << "no number of ranks would do";
 }
 
 }  // namespace

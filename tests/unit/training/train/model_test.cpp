@@ -212,7 +212,7 @@ TEST(PlaceInUnits, PutsMatricesOnBlocksOfSumsAndVectorsAtTheEnd) {
   for (const char* const name : {"mnist_cnn", "resnet18", "resnet50", "resnet152"}) {
     const std::vector<nn::Unplaced> parameters =
         unplaced_of(nn::make_model({.name = name, .input = {3, 64, 64}, .n_outputs = 10}));
-    const std::vector<nn::Placed> places = place_in_units(parameters);
+    const std::vector<nn::Placed> places = place_in_units(parameters, {});
     ASSERT_EQ(places.size(), parameters.size()) << name;
     std::size_t end_of_matrices = 0, first_vector = SIZE_MAX, n_vectors = 0, n_units = 0;
     std::string block;
@@ -239,6 +239,26 @@ TEST(PlaceInUnits, PutsMatricesOnBlocksOfSumsAndVectorsAtTheEnd) {
     EXPECT_GE(first_vector, end_of_matrices) << name;
   }
   EXPECT_GT(n_all_units, 50u);
+}
+
+// --unit-params: the order of sums follows from the places.
+TEST(PlaceInUnits, MovesNothingWhenBlocksAreJoined) {
+  const struct {
+    std::size_t least, n_units;
+  } rows[] = {{0, 10}, {1, 10}, {100'000, 7}, {1'000'000, 4}, {1'000'000'000, 1}};
+  const std::vector<nn::Unplaced> parameters =
+      unplaced_of(nn::make_model({.name = "resnet18", .input = {3, 64, 64}, .n_outputs = 10}));
+  const std::vector<nn::Placed> alone = place_in_units(parameters, {.least_elements = 0});
+  for (const auto& row : rows) {
+    const std::vector<nn::Placed> places = place_in_units(parameters, {.least_elements = row.least});
+    std::size_t n_units = 0;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      EXPECT_EQ(places[i].slice, alone[i].slice) << row.least;
+      EXPECT_EQ(places[i].unit.has_value(), alone[i].unit.has_value()) << row.least;
+      if (places[i].unit) n_units = std::max(n_units, *places[i].unit + 1);
+    }
+    EXPECT_EQ(n_units, row.n_units) << row.least;
+  }
 }
 
 TEST(MakeNetwork, TakesPixelsWhereTheDataAre) {
