@@ -7,6 +7,7 @@ lib=${LOCKSTEP_ROOT:-}/share/lockstep/batch/lib
 [ -r "$lib/generic-mpirun.sh" ] || { echo "error: no lockstep in LOCKSTEP_ROOT='${LOCKSTEP_ROOT:-}' (fix: module load lockstep)" >&2; exit 2; }
 . "$lib/generic-mpirun.sh"
 recipe=mnist_cnn # `lockstep train --help` lists others
+strategy=ddp # what ranks divide; share/doc/strategies.md has others
 data=CHANGE_ME # EDIT: a set of shards; `lockstep shard --help` explains how to make one
 edited "$data" data
 begin "${FOLDER:-runs/train}" # the same folder again: it resumes
@@ -18,5 +19,5 @@ launch lockstep doctor --expect-ranks "$n_ranks" --recipe "$recipe" --data "$dat
 
 # Copies the set to each node's own disk first. Run again with the same folder, it resumes from its last checkpoint.
 launch lockstep train "$recipe" --expect-ranks "$n_ranks" --data "$data" --stage "$local_disk" \
-  --run-dir "$folder" --resume auto --save-every '30 min'
+  --strategy "$strategy" --run-dir "$folder" --resume auto --save-every '30 min'
 end_job

@@ -12,9 +12,10 @@ cp "$folder/out" "$folder/lint_out"
 LOCKSTEP=$REDUCE_ALL run "$root/batch/check" delta/slurm_script.slurm delta/clean.sbatch
 expect_rc 1
 cmp -s "$folder/out" "$folder/lint_out" || fail "check says something else"
-mkdir -p "$folder"/prefix/{bin,share/lockstep/batch}
+mkdir -p "$folder"/prefix/{bin,share/lockstep/batch/lib}
 ln -s "$REDUCE_ALL" "$folder/prefix/bin/lockstep"
 cp "$root/batch/check" "$folder/prefix/share/lockstep/batch/"
+cp "$root/batch/lib/find_program.sh" "$folder/prefix/share/lockstep/batch/lib/"
 run "$folder/prefix/share/lockstep/batch/check" --site delta delta/clean.sbatch
 expect_rc 0
 LOCKSTEP=/not/there run "$root/batch/check" delta/clean.sbatch

@@ -11,6 +11,8 @@ run cmake --install "$1" --prefix "$prefix"
 expect_rc 0
 run "$prefix/bin/lockstep" shard synth digits --samples 320 --out "$data"
 expect_rc 0
+run "$prefix/bin/lockstep" shard synth images --samples 32 --height 32 --width 32 --classes 10 --out "$data-in-colour"
+expect_rc 0
 mkdir -p "$folder"/{home,work,bin}
 cd "$folder/work" || exit 1
 cp "$here/pbs/qsub" "$here/pbs/stopped_once" "$folder/bin"
@@ -79,6 +81,12 @@ for site in derecho generic; do
   expect_job scaling_cpu 4 0
   [ -s results/scaling_cpu-4/nodes-1/reduce_all.json ] || fail "no result of one node"
   grep -q -- '^-n 2 -ppn 2 ' "$HOME/mpiexec" || fail "not the ranks of the select line: $(cat "$HOME/mpiexec")"
+
+  run qsub -v LOCKSTEP_ROOT "$(job_script 2 1 "$site/train_fsdp.pbs" -e "s|^data=.*|data='$data-in-colour'|" \
+    -e 's/ --unit-params / --max-steps 2 --batch 8 --bn-group 4&/')"
+  expect_job train_fsdp 5 0
+  grep -q '"strategy": "fsdp"' runs/train_fsdp-5/run.json || fail "another strategy"
+  grep -q '"state": "finished"' runs/train_fsdp-5/status.json || fail "did not end"
 done
 
 # An account that was not set, and a script that was submitted under another name than its job's.
@@ -128,6 +136,13 @@ expect_out 'stopped and requeued 1 times'
 FIRST_FOLDER=runs/a,b run qsub -v LOCKSTEP_ROOT,FIRST_FOLDER again.pbs
 expect_job again 7 2
 expect_out 'qsub -v cannot pass a value with a comma: .*runs/a,b'
+
+if [ "${2:-}" = all ]; then
+  run qsub -v LOCKSTEP_ROOT "$(job_script 2 1 generic/strategies.pbs)"
+  expect_job strategies 8 0
+  grep -q '^PASS' results/strategies-8/strategies.txt || fail "no verdict"
+  grep -qE '^zero1 +same ' strategies.o8 || fail "the table is not in the job's output: $(cat strategies.o8)"
+fi
 
 # Without a batch system, each rank has its share of the cores.
 printf '#!/bin/sh\necho "$*" >>"%s"\nexec "%s" "$@"\n' "$HOME/mpirun" "$(type -P mpirun)" >"$folder/bin/mpirun"

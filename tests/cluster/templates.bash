@@ -41,6 +41,7 @@ run_job() {
   job=$(submit_script "${@:2}") || fail "$name"
   expect_job "$job" COMPLETED
   case $name in
+    *strategies*) grep -q '^PASS' "$(echo results/*-"$job"/strategies.txt)" || fail_job "$job" "$name has no verdict" ;;
     *reduce_all*) [ -s "$(echo results/*-"$job"/reduce_all.json)" ] || fail_job "$job" "$name has left no result" ;;
     *train*) grep -q '"state": "finished"' runs/*-"$job"/status.json || fail_job "$job" "$name has not trained" ;;
     *scaling*) for n in 1 2; do [ -s "$(echo results/*-"$job/nodes-$n/reduce_all.json")" ] || fail_job "$job" "$name has left no result of $n nodes"; done ;;

@@ -19,7 +19,7 @@ def progress(text):
 @dataclass
 class Context:
     lockstep: str
-    python: str
+    python: str  # an interpreter with PyTorch, or None where a part can do without
     work: Path
     mnist: Path  # a folder with real digits in MNIST's format, or None
     cores: tuple

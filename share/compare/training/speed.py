@@ -118,10 +118,10 @@ def time_ours(context, what, ranks, *more, **changes):
     return log["steady"]["step_ms_p50"] / 1e3
 
 
-def find_best(context, what, ranks):
-    """Every configuration once; the fastest one's name."""
+def find_best(context, what, ranks, configs):
+    """Every one of PyTorch's configurations once; the fastest one's name."""
     found = {}
-    for name, config in configurations(context, what).items():
+    for name, config in configs.items():
         try:
             found[name] = time_peer(context, what, config, ranks)["step_s"]
         except Unavailable as reason:
@@ -145,8 +145,9 @@ def compare(context, what, ranks, rates):
         if wanted:
             context.unavailable(text, reason)
         return
-    best = find_best(context, what, ranks)
-    config = configurations(context, what)[best]
+    configs = configurations(context, what)
+    best = find_best(context, what, ranks, configs)
+    config = configs[best]
     ours, theirs = [], []
     for _ in range(context.repeats):
         ours.append(time_ours(context, what, ranks))

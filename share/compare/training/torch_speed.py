@@ -1,7 +1,8 @@
 """The peer's training steps on a fixed batch, in one configuration. One process per rank; rank 0 prints JSON.
 
 Best practice throughout: gradients as views of DistributedDataParallel's buckets, no broadcast of buffers, gradients
-set to None, loss never read, inputs ready in the layout of the model.
+set to None, loss never read, inputs ready in the layout of the model. With reshard_after_forward in the configuration,
+FSDP2 takes the place of DistributedDataParallel.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from torch_models import N_ITEMS, N_USERS, loss_of, make_model, make_optimizer
+from torch_models import N_ITEMS, N_USERS, Block, loss_of, make_model, make_optimizer
 
 N_WARMUP = 5
 
@@ -40,6 +41,19 @@ def make_batch(work):
     return torch.randn(n, n_channels, work["size"], work["size"]), torch.randint(work["classes"], (n,))
 
 
+def shard(model, config):
+    """FSDP2 as its documentation recommends: each block is gathered on its own, and what is left with the model."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard  # PyTorch 2.6 or newer
+
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    blocks = [module for module in model.modules() if isinstance(module, Block)]
+    for block in blocks if config["compile"] else []:
+        block.compile(dynamic=False)
+    for module in [*blocks, model]:
+        fully_shard(module, mesh=mesh, reshard_after_forward=config["reshard_after_forward"])
+
+
 def main():
     arguments = parse_arguments()
     work, config, n_ranks = arguments.work, arguments.config, arguments.ranks
@@ -50,13 +64,17 @@ def main():
         dist.init_process_group("gloo", init_method=f"file://{arguments.meet}", rank=arguments.rank, world_size=n_ranks)
     x, y = make_batch(work)
     model = make_model(work["model"], work["classes"], has_dropout=True)
+    is_sharded = "reshard_after_forward" in config
     if config["channels_last"]:
         x = x.contiguous(memory_format=torch.channels_last)
-        model = model.to(memory_format=torch.channels_last)
+        if not is_sharded:
+            model = model.to(memory_format=torch.channels_last)
+    if is_sharded:
+        shard(model, config)
     optimizer = make_optimizer(work["optimizer"], model.parameters(), **config["options"])
-    if n_ranks > 1:
+    if n_ranks > 1 and not is_sharded:
         model = DistributedDataParallel(model, broadcast_buffers=False, gradient_as_bucket_view=True, static_graph=True)
-    if config["compile"]:
+    if config["compile"] and not is_sharded:
         model = torch.compile(model)
     loss_function = loss_of(work["model"])
     cast = torch.autocast("cpu", torch.bfloat16) if work["bf16"] else contextlib.nullcontext()
