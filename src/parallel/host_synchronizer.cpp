@@ -207,7 +207,9 @@ std::span<const float> HostSynchronizer::read(std::size_t slot) {
   const auto plan = comm::make_plan(world_, {.dtype = core::DType::uint32, .n_elements = whole.count});
   plan->bind(std::as_bytes(std::span{read_}), std::as_writable_bytes(std::span{read_}));
   plan->run();
-  return world_.rank() == 0 ? std::span<const float>{read_} : std::span<const float>{};
+  if (world_.rank() == 0) return read_;
+  read_ = {};
+  return {};
 }
 
 void HostSynchronizer::visit(Access access, const std::function<void(const StoredPiece&)>& visitor) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "comm/collective.hpp"
@@ -175,8 +176,13 @@ std::vector<Share> Sharding::shares_of(std::size_t owner, std::size_t part) cons
   return shares;
 }
 
-Sharding make_sharding(Strategy strategy, const std::vector<Slot>& slots, const BucketOptions& buckets,
+Sharding make_sharding(Strategy strategy, std::vector<Slot> slots, const BucketOptions& buckets,
                        const Placement& placement) {
+  std::set<std::size_t> with_rows;
+  for (const Slot& slot : slots)
+    if (slot.unit && slot.row_elements > 0) with_rows.insert(*slot.unit);
+  for (Slot& slot : slots)
+    if (slot.unit && with_rows.contains(*slot.unit)) slot.unit.reset();
   return {slots, divides_gradients(strategy) ? plan_unit_buckets(slots, buckets) : plan_buckets(slots, buckets),
           static_cast<std::size_t>(placement.n_owners), false,
           static_cast<std::size_t>(divides_states(strategy) ? placement.n_nodes : 1)};

@@ -110,8 +110,9 @@ class Sharding {
   std::vector<std::vector<core::Slice>> slices_;  ///< by owner
 };
 
-/// The sharding of a host's synchronizer, from which traffic and memory are known before it exists.
-[[nodiscard]] Sharding make_sharding(Strategy strategy, const std::vector<Slot>& slots, const BucketOptions& buckets,
+/// The sharding of a host's synchronizer, from which traffic and memory are known before it exists. A unit with rows is
+/// none: its slots stay whole, because nobody gathers a part of a unit.
+[[nodiscard]] Sharding make_sharding(Strategy strategy, std::vector<Slot> slots, const BucketOptions& buckets,
                                      const Placement& placement);
 
 /// Returns the tensors in `slice`, cut into blocks of about block_elements: the same blocks for any slices of a bucket.

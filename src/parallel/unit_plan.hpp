@@ -2,7 +2,7 @@
 // sharding strategies, which handle one unit at a time: gather, reduce, update. Each rank keeps one part of a unit.
 // Invariant: a pure value of tensors and options. The parts of a unit are equal, and consist of whole blocks of
 // Sharding. Vectors are in a region of their own, which every rank keeps whole.
-// Used by the trainer, whose executors place tensors here. No strategy divides units among ranks yet.
+// Used by the trainer, whose executors place tensors here.
 #pragma once
 
 #include <cstddef>

@@ -79,6 +79,7 @@ BucketPlaces::BucketPlaces(std::vector<core::Slice> buckets, std::vector<std::op
   std::vector<std::size_t> pooled;
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     if (units_[b]) {
+      core::require(bucket_of(*units_[b]) == b, "each unit is one bucket");
       pooled.push_back(b);
       continue;
     }

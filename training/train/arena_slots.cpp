@@ -19,6 +19,14 @@ bool decays(const nn::Parameter& parameter, const Recipe& recipe) {
   return parameter.shape.size() > 1 || !optim::needs_norms(recipe.optimizer.kind);
 }
 
+std::uint64_t elements_in_tables(const Recipe& recipe, const nn::Network& network) {
+  std::uint64_t n = 0;
+  for (std::size_t i = 0; i < network.parameters().size(); ++i)
+    if (find_sparse(network, static_cast<int>(i), recipe) != nullptr)
+      n += nn::n_elements(network.parameters()[i].shape);
+  return n;
+}
+
 }  // namespace
 
 const nn::Embedding* find_sparse(const nn::Network& network, int parameter, const Recipe& recipe) {
@@ -28,16 +36,14 @@ const nn::Embedding* find_sparse(const nn::Network& network, int parameter, cons
   return is_sparse ? table->embedding : nullptr;
 }
 
+bool has_large_tables(const Recipe& recipe, const nn::Network& network) {
+  return 4 * elements_in_tables(recipe, network) > network.n_parameter_elements();
+}
+
 void check_tables(const Recipe& recipe, const nn::Network& network) {
-  if (!parallel::divides_parameters(recipe.strategy_or_least())) return;
-  std::uint64_t n_in_tables = 0;
-  for (std::size_t i = 0; i < network.parameters().size(); ++i)
-    if (find_sparse(network, static_cast<int>(i), recipe) != nullptr)
-      n_in_tables += nn::n_elements(network.parameters()[i].shape);
-  const std::uint64_t n_all = network.n_parameter_elements();
-  if (4 * n_in_tables <= n_all) return;
+  if (!parallel::divides_parameters(recipe.strategy_or_least()) || !has_large_tables(recipe, network)) return;
   core::fail_usage({.what = fmt::format("{} of {} parameters are in tables of embeddings whose touched rows are summed",
-                                        n_in_tables, n_all),
+                                        elements_in_tables(recipe, network), network.n_parameter_elements()),
                     .where = fmt::format("strategy {}", name(*recipe.strategy)),
                     .expected = "at most a quarter: each node keeps these tables whole, so little would be divided",
                     .fix = "--strategy zero2; or --deterministic, which sums whole tables and divides them"});
@@ -54,7 +60,7 @@ std::vector<parallel::Slot> slots_of(const nn::Network& network, const nn::Execu
                      .row_elements = sparse != nullptr ? sparse->width : 0,
                      .block = slot.block,
                      .has_padding = slot.slice.count > nn::n_elements(parameter.shape),
-                     .unit = sparse != nullptr ? std::nullopt : slot.unit});
+                     .unit = slot.unit});
   }
   return slots;
 }

@@ -16,8 +16,10 @@ namespace lockstep::training {
 /// sums everything, and other readers of the parameter write all rows.
 [[nodiscard]] const nn::Embedding* find_sparse(const nn::Network& network, int parameter, const Recipe& recipe);
 
-/// Throws core::Error (usage) if the strategy divides parameters, but tables whose touched rows are summed, which stay
-/// whole on each node, have more than a quarter of them.
+/// Whether tables whose touched rows are summed, which stay whole on each node, have more than a quarter of the
+/// parameters, so that little is left to divide.
+[[nodiscard]] bool has_large_tables(const Recipe& recipe, const nn::Network& network);
+/// Throws core::Error (usage) if it has, and the strategy divides parameters.
 void check_tables(const Recipe& recipe, const nn::Network& network);
 
 [[nodiscard]] std::vector<parallel::Slot> slots_of(const nn::Network& network, const nn::Executor& executor,

@@ -30,7 +30,7 @@ void assume_ranks(DryRun& plan, nn::Device& device, const Recipe& recipe, const 
                         .left = plan.of_gpu ? plan.of_gpu->room : runtime::available_memory().value,
                         .limits = {any, any}};
     const StrategyChoice choice =
-        choose_strategy(parallel::strategies_on(has_own_memory), places_of(room, assumed, need, n_ranks),
+        choose_strategy(eligible_strategies(assumed, network), places_of(room, assumed, need, n_ranks),
                         sends_less_if_divided(assumed, n_ranks));
     assumed.strategy = choice.strategy;
     plan.why_strategy = choice.why;

@@ -13,6 +13,7 @@
 #include "runtime/accelerator.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/together.hpp"
+#include "training/train/arena_slots.hpp"
 
 namespace lockstep::training {
 namespace {
@@ -83,7 +84,7 @@ StrategyChoice choose_strategy(std::span<const Strategy> strategies, std::span<c
   }
   const std::size_t best =
       *std::ranges::min_element(order, {}, [&](std::size_t i) { return lack(tightest(places, i), i); });
-  return {strategies[best], "nothing fits: " + core::join(refused, "; ")};
+  return {strategies[best], "nothing leaves a tenth of the memory free: " + core::join(refused, "; ")};
 }
 
 std::vector<MemoryPlace> places_of(const RankRoom& room, const Recipe& recipe, const MemoryNeed& need, int n_ranks) {
@@ -119,6 +120,12 @@ bool sends_less_if_divided(const Recipe& recipe, int n_ranks) noexcept {
   return recipe.device.has_own_memory && n_ranks > 1 && recipe.precision && *recipe.precision != nn::Precision::f32;
 }
 
+std::span<const parallel::Strategy> eligible_strategies(const Recipe& recipe, const nn::Network& network) {
+  const std::span<const Strategy> all = parallel::strategies_on(recipe.device.has_own_memory);
+  const auto divides = std::ranges::find_if(all, &parallel::divides_parameters);
+  return has_large_tables(recipe, network) ? all.first(static_cast<std::size_t>(divides - all.begin())) : all;
+}
+
 StrategyChoice choose_strategy(const runtime::Communicator& world, const OpenDevice& place, const Recipe& recipe,
                                const nn::Network& network, std::uint64_t most) {
   const runtime::Place& me = place.topology.places[static_cast<std::size_t>(world.rank())];
@@ -138,7 +145,7 @@ StrategyChoice choose_strategy(const runtime::Communicator& world, const OpenDev
   });
   std::vector<MemoryPlace> places;
   for (const std::string& text : world.gather(mine)) add_places(places, text);
-  const auto strategies = parallel::strategies_on(has_own_memory);
+  const auto strategies = eligible_strategies(recipe, network);
   StrategyChoice choice{strategies.front()};
   if (world.rank() == 0) choice = choose_strategy(strategies, places, sends_less_if_divided(recipe, world.n_ranks()));
   return {runtime::broadcast_value(world, choice.strategy), world.broadcast(choice.why)};

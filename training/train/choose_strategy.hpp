@@ -48,6 +48,9 @@ struct RankRoom {
 /// Whether strategies that divide states send less: 16-bit weights are gathered instead of gradients.
 [[nodiscard]] bool sends_less_if_divided(const Recipe& recipe, int n_ranks) noexcept;
 
+/// Those that may be chosen: without one that divides parameters, if tables of embeddings leave little to divide.
+[[nodiscard]] std::span<const parallel::Strategy> eligible_strategies(const Recipe& recipe, const nn::Network& network);
+
 /// Collective, the same on all ranks: for the samples of a rank in a batch, at most `most`.
 [[nodiscard]] StrategyChoice choose_strategy(const runtime::Communicator& world, const OpenDevice& place,
                                              const Recipe& recipe, const nn::Network& network, std::uint64_t most);

@@ -106,7 +106,8 @@ DryRun plan_on_gpus(const runtime::Communicator& world, const OpenDevice& place,
 /// Collective: complete on rank 0. On several nodes it measures how fast they send, and compute.
 StrategyTable table_on_hosts(comm::Transport& transport, nn::Device& device, const Recipe& recipe, Learner& learner,
                              const MemoryNeed& need, const DryRun& plan) {
-  StrategyTable table{.chosen = recipe.strategy_or_least()};
+  StrategyTable table{.chosen = recipe.strategy_or_least(),
+                      .is_one_pass = passes_of_step(recipe, transport.n_ranks()) == 1};
   const parallel::Placement placement = parallel::place(transport.nodes(), recipe.deterministic);
   const auto slots = learner.synchronizer().sharding().slots();
   const auto n_senders = static_cast<std::uint64_t>(placement.n_nodes * placement.n_owners);
@@ -231,13 +232,16 @@ int describe_on_gpus(const runtime::Session& session, const OpenDevice& place, R
     const Setup setup = set_up(world, place, resolved, options, timers, [&] { watchdog.beat(); });
     DryRun plan = plan_on_gpus(world, place, resolved.recipe, setup);
     plan.why_strategy = setup.why_strategy;
+    if (options.assumed_ranks > 0)
+      assume_ranks(plan, *place.device, resolved.recipe, make_network(resolved.recipe, setup.batches.training->info()),
+                   *setup.batches.training, options.assumed_ranks);
     signal = runtime::agree_on_interrupt(world);
     runtime::together(world, [&] {
       if (world.rank() != 0 || signal != 0) return;
       for (const std::string& warning : setup.warnings) core::log_warning(warning);
       core::print(dry_run_text(plan));
     });
-    if (setup.memory->misfit && signal == 0) throw core::Error{*setup.memory->misfit};
+    if (setup.memory->misfit && signal == 0 && options.assumed_ranks == 0) throw core::Error{*setup.memory->misfit};
   });
   if (const auto bad = session.agree(complaint)) return core::to_int(*bad);
   return signal != 0 ? 128 + signal : core::to_int(core::ExitCode::ok);
@@ -261,7 +265,8 @@ std::string dry_run_text(const DryRun& plan) {
       plan.are_assumed ? ", assumed by --expect-ranks" : "", plan.model, plan.precision,
       plan.device.empty() ? "" : fmt::format("device      {}\n", plan.device), plan.n_parameters,
       core::format_decimal({plan.n_parameters * sizeof(float)}), name(plan.strategy),
-      parallel::what_is_kept(plan.strategy, plan.of_gpu.has_value()),
+      parallel::what_is_kept(plan.of_gpu || plan.n_nodes > 1 ? plan.strategy : parallel::on_one_node(plan.strategy),
+                             plan.of_gpu.has_value()),
       plan.why_strategy.empty() ? "" : fmt::format("chosen      {}\n", plan.why_strategy),
       core::format_number(1e-6 * static_cast<double>(plan.n_multiply_adds), 4), plan.n_epoch_steps, plan.n_steps,
       plan.most_samples_of_rank, plan.n_samples, memory_text(plan), traffic_text(plan),

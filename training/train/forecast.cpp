@@ -57,8 +57,10 @@ UseRecord forecast_use(const runtime::Communicator& world, const std::vector<int
       network_traffic(recipe, learner.network(), sharding, nodes, learner.executor().unit_reads());
   use.sent_bytes = static_cast<double>(traffic.bytes);
   use.n_messages = static_cast<double>(traffic.messages);
+  const auto node = nodes.begin() + world.rank();
+  const bool is_first_of_node = std::find(nodes.begin(), node, *node) == node;  // it has zeroed all parameters
   const std::uint64_t of_batch = batches.most() * nn::n_elements(batches.info().input) * sizeof(float);
-  const std::uint64_t mine = forecast_peak(need, n_local, of_batch, false);
+  const std::uint64_t mine = forecast_peak(need, n_local, of_batch, is_first_of_node);
   std::uint64_t most = 0;
   for (const std::uint64_t bytes : runtime::gather_values(world, std::span{&mine, 1})) most = std::max(most, bytes);
   use.peak = core::Bytes{most};

@@ -118,6 +118,7 @@ void Learner::ready(std::size_t slot) {
 void Learner::need(std::size_t unit, runtime::Stream& stream) {
   using parallel::UnitUse;
   const UnitUse use = !is_backward_ ? UnitUse::forward : completes_gradients_ ? UnitUse::backward : UnitUse::discarded;
+  const metrics::PhaseTimers::Scope scope{timers_, metrics::Phase::communication};
   synchronizer_->acquire(unit, use, stream);
 }
 

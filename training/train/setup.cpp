@@ -139,29 +139,28 @@ StartRecord start_record(const runtime::Communicator& world, const runtime::Topo
   const char* const registered = parallel::divides_states(*recipe.strategy) ? "gradients and parameters" : "gradients";
   if (steps != nullptr && steps->is_registered())
     device += fmt::format(", {} registered with {}", registered, comm::device_library);
-  StartRecord record{
-      .model = recipe.model,
-      .n_parameters = setup.learner->network().n_parameter_elements(),
-      .precision = std::string{word_of(recipe.precision)},
-      .data = recipe.synthetic ? "synthetic" : recipe.data,
-      .n_samples = batches.info().n_samples,
-      .shape = nn::to_string(batches.info().input),
-      .n_evaluation = evaluation != nullptr ? evaluation->info().n_samples : 0,
-      .n_ranks = static_cast<std::uint64_t>(world.n_ranks()),
-      .n_nodes = topology.n_nodes,
-      .device = std::move(device),
-      .strategy = std::string{name(*recipe.strategy)},
-      .why_strategy = setup.why_strategy,
-      .global_batch = recipe.batch,
-      .memory = {executor.n_bytes() + 2 * executor.arena_elements() * sizeof(float) + executor.weights_bytes() +
-                 (setup.memory ? setup.memory->need.states + setup.memory->need.lane_sums : 0)},
-      .is_device_memory = recipe.device.has_own_memory,
-      .folder = folder,
-      .n_epochs = setup.goal.n_epochs,
-      .n_epoch_steps = batches.n_batches(),
-      .hosts = world.gather(runtime::host_name()),
-      .resumed = resumed,
-      .promise = resume_promise(recipe, world.n_ranks()).text};
+  StartRecord record{.model = recipe.model,
+                     .n_parameters = setup.learner->network().n_parameter_elements(),
+                     .precision = std::string{word_of(recipe.precision)},
+                     .data = recipe.synthetic ? "synthetic" : recipe.data,
+                     .n_samples = batches.info().n_samples,
+                     .shape = nn::to_string(batches.info().input),
+                     .n_evaluation = evaluation != nullptr ? evaluation->info().n_samples : 0,
+                     .n_ranks = static_cast<std::uint64_t>(world.n_ranks()),
+                     .n_nodes = topology.n_nodes,
+                     .device = std::move(device),
+                     .strategy = std::string{name(*recipe.strategy)},
+                     .why_strategy = setup.why_strategy,
+                     .global_batch = recipe.batch,
+                     .memory = {setup.memory ? setup.memory->need.of_device()
+                                             : executor.n_bytes() + 2 * executor.arena_elements() * sizeof(float)},
+                     .is_device_memory = recipe.device.has_own_memory,
+                     .folder = folder,
+                     .n_epochs = setup.goal.n_epochs,
+                     .n_epoch_steps = batches.n_batches(),
+                     .hosts = world.gather(runtime::host_name()),
+                     .resumed = resumed,
+                     .promise = resume_promise(recipe, world.n_ranks()).text};
   std::map<int, int> n_on_node;
   for (const runtime::Place& place : topology.places) record.local_ranks.push_back(n_on_node[place.node]++);
   const std::uint64_t most = batches.most();

@@ -29,11 +29,15 @@ std::string to_send_text(const StrategyRow& row) {
   return row.sent_bytes == 0 ? "0" : "?";
 }
 
-/// Whether the products of a step take longer than sending.
+/// Whether the products of a step take longer than sending: all of it, or the half that does not follow the update.
 std::string hidden_text(const StrategyRow& row, const StrategyTable& table) {
   if (row.sent_bytes == 0) return "-";
   if (!row.to_send || !table.products) return "?";
-  return row.to_send->value <= table.products->value ? "yes" : "unsure";
+  if (!table.is_one_pass) return "no";
+  const bool gathers_after_update =
+      parallel::divides_states(row.strategy) && !parallel::divides_parameters(row.strategy);
+  if (row.to_send->value / (gathers_after_update ? 2 : 1) > table.products->value) return "unsure";
+  return gathers_after_update ? "half" : "yes";
 }
 
 std::string rates_text(const StrategyTable& table) {

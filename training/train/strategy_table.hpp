@@ -28,6 +28,7 @@ struct StrategyRow {
 struct StrategyTable {
   parallel::Strategy chosen = parallel::Strategy::ddp;
   bool is_of_gpus = false;
+  bool is_one_pass = true;  ///< gradients of several passes are sent after the last
   std::vector<StrategyRow> rows{};
   std::optional<LinkRate> rate{};           ///< nothing if it was not measured
   std::optional<double> product_gflops{};   ///< of the slowest rank while all compute

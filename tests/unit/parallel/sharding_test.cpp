@@ -220,5 +220,23 @@ TEST(Sharding, BlocksAreTheSameForAnyOwners) {
   }
 }
 
+// Nobody gathers a part of a unit, so a table whose touched rows are summed keeps all of its unit whole.
+TEST(MakeSharding, AUnitWithRowsIsNone) {
+  std::vector<Slot> slots = support::make_slots({100, 200, 300, 400, 500});
+  const std::size_t units[] = {0, 0, 0, 1, 1};
+  for (std::size_t i = 0; i < slots.size(); ++i) slots[i].unit = units[i];
+  const auto units_with = [&](std::size_t row_elements) {
+    slots[1].row_elements = row_elements;
+    const Sharding sharding = make_sharding(Strategy::fsdp, slots, {}, place({0, 1}, false));
+    std::vector<std::optional<std::size_t>> of_slots;
+    for (std::size_t slot = 0; slot < slots.size(); ++slot)
+      of_slots.push_back(sharding.units()[sharding.bucket_of(slot)]);
+    return of_slots;
+  };
+  using Found = std::vector<std::optional<std::size_t>>;
+  EXPECT_EQ(units_with(0), (Found{0, 0, 0, 1, 1}));
+  EXPECT_EQ(units_with(10), (Found{{}, {}, {}, 1, 1}));
+}
+
 }  // namespace
 }  // namespace lockstep::parallel

@@ -26,10 +26,7 @@ struct ChoiceCase {
 TEST(ChooseStrategy, TakesTheLeastShardingThatFitsEverywhere) {
   const ChoiceCase cases[] = {
       {{{"node a", 30 * gb, {27 * gb, 20 * gb}}}, false, Strategy::ddp, "it needs 27 GB of 27 GB on node a"},
-      {{{"node a", 30 * gb, {27 * gb + 1, 20 * gb}}},
-       false,
-       Strategy::zero1,
-       "ddp needs 27 GB of 27 GB on node a"},
+      {{{"node a", 30 * gb, {27 * gb + 1, 20 * gb}}}, false, Strategy::zero1, "ddp needs 27 GB of 27 GB on node a"},
       {{{"node a", 40 * gb, {31 * gb, 20 * gb}}, {"node b", 30 * gb, {31 * gb, 20 * gb}}},
        false,
        Strategy::zero1,
@@ -49,11 +46,13 @@ TEST(ChooseStrategy, TakesTheLeastShardingThatFitsEverywhere) {
       {{{"node a", 10 * gb, {31 * gb, 20 * gb}}},
        false,
        Strategy::zero1,
-       "nothing fits: ddp needs 31 GB of 9 GB on node a; zero1 needs 20 GB of 9 GB on node a"},
+       "nothing leaves a tenth of the memory free: ddp needs 31 GB of 9 GB on node a; zero1 needs 20 GB of 9 GB on "
+       "node a"},
       {{{"node a", 10 * gb, {20 * gb, 20 * gb}}},
        false,
        Strategy::ddp,
-       "nothing fits: ddp needs 20 GB of 9 GB on node a; zero1 needs 20 GB of 9 GB on node a"},
+       "nothing leaves a tenth of the memory free: ddp needs 20 GB of 9 GB on node a; zero1 needs 20 GB of 9 GB on "
+       "node a"},
       {{}, false, Strategy::ddp, "nothing is known of the memory that is left"},
   };
   for (const ChoiceCase& of : cases) {
@@ -76,8 +75,8 @@ TEST(ChooseStrategy, PlacesOfARankHaveAllThatIsLimited) {
   const MemoryNeed need = with_strategy({.activations = 4 * gb, .arena = gb, .kept = divided(gb)}, recipe, 4, 2);
   const auto places = [&](const RankRoom& room) { return places_of(room, recipe, need, 4); };
   EXPECT_TRUE(places({.host = "a", .n_local = 2, .limits = {any, any}}).empty());
-  const std::vector<MemoryPlace> all = places(
-      {.host = "a", .n_local = 2, .left = 60 * gb, .limits = {50 * gb, 40 * gb}, .shared_left = 30 * gb});
+  const std::vector<MemoryPlace> all =
+      places({.host = "a", .n_local = 2, .left = 60 * gb, .limits = {50 * gb, 40 * gb}, .shared_left = 30 * gb});
   ASSERT_EQ(all.size(), 4U);
   EXPECT_EQ(all[0].where, "node a");
   EXPECT_EQ(all[0].room, 60 * gb);

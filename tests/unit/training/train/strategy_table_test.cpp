@@ -62,9 +62,22 @@ TEST(StrategyTable, HasARowForEachStrategyAndMarksTheChosenOne) {
                                        "to", "send", "hidden"}));
   EXPECT_EQ(cells_of(lines[1]), (Cells{"(MB)", "(MB)", "(MB)", "(MB)", "(MB)", "(MB)", "(ms)"}));
   EXPECT_EQ(cells_of(lines[2]), (Cells{"ddp", "200", "100", "100", "800", "1300", "200", "24", "200", "yes"}));
-  EXPECT_EQ(cells_of(lines[3]), (Cells{"zero1", "*", "50", "100", "100", "800", "1150", "200", "48", "400", "unsure"}));
+  EXPECT_EQ(cells_of(lines[3]), (Cells{"zero1", "*", "50", "100", "100", "800", "1150", "200", "48", "400", "half"}));
   EXPECT_TRUE(has(lines[5], "at 0.5 GB/s of each rank, measured now by an all-reduce of 4 MB"));
   EXPECT_TRUE(has(lines[6], "at least 300 ms, at 80 GFLOP/s"));
+}
+
+TEST(StrategyTable, TellsWhatProductsCanHide) {
+  const auto hidden = [](double products, bool is_one_pass) {
+    StrategyTable table = example_table();
+    table.products = core::Seconds{products};
+    table.is_one_pass = is_one_pass;
+    const std::vector<std::string> lines = lines_of(table);
+    return cells_of(lines[2]).back() + " " + cells_of(lines[3]).back();
+  };
+  EXPECT_EQ(hidden(0.3, true), "yes half");
+  EXPECT_EQ(hidden(0.19, true), "unsure unsure");
+  EXPECT_EQ(hidden(0.3, false), "no no");
 }
 
 TEST(StrategyTable, ClaimsNothingThatWasNotMeasured) {
