@@ -130,8 +130,7 @@ void expect_bits_of_ddp(const Training& which) {
 }
 
 TEST(Strategies, GiveTheBitsOfDdp) {
-  const std::vector<Nodes> placements{{0, 0},       {0, 1},       {0, 0, 1},      {0, 1, 2},
-                                      {0, 0, 1, 1}, {0, 1, 0, 1}, {0, 0, 1, 1, 2}};
+  const std::vector<Nodes> placements{{0, 1}, {0, 0, 1}, {0, 1, 0, 1}};
   for (const Training& which :
        trainings(placements, {OptimizerKind::sgd, OptimizerKind::adamw, OptimizerKind::lamb, OptimizerKind::lars})) {
     expect_bits_of_ddp(which);
@@ -156,8 +155,8 @@ comm::Traffic traffic_of_steps(const Training& which, Strategy strategy, int n_s
 }
 
 TEST(Strategies, SendWhatIsCountedBefore) {
-  for (const Training& which : trainings({{0, 0}, {0, 0, 1}, {0, 1, 2}, {0, 0, 1, 1}, {0, 1, 2, 3}},
-                                         {OptimizerKind::sgd, OptimizerKind::lamb})) {
+  for (const Training& which :
+       trainings({{0, 0}, {0, 0, 1}, {0, 1, 2, 3}}, {OptimizerKind::sgd, OptimizerKind::lamb})) {
     const Placement placement = place(which.nodes, which.is_deterministic);
     for (const Strategy strategy : all_strategies) {
       SCOPED_TRACE(testing::Message() << name(strategy) << ", " << which.text());

@@ -251,7 +251,7 @@ bool has_same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TEST(UnitStrategies, GiveTheBitsOfDdpForAnyOrderOfUnits) {
-  for (std::uint32_t seed = 1; seed <= 24; ++seed) {
+  for (std::uint32_t seed = 1; seed <= 16; ++seed) {
     const DrawnRun drawn = UnitDraw{seed}.run();
     const std::vector<Seen> expected = seen_by_ranks(drawn, Strategy::ddp);
     for (const Strategy strategy : all_strategies) {
