@@ -200,16 +200,25 @@ std::span<const float> HostSynchronizer::read(std::size_t slot) {
   const std::size_t bucket = sharding_.bucket_of(slot);
   const core::Slice& whole = sharding_.slots()[slot].slice;
   if (!is_gathered(bucket)) return world_.rank() == 0 ? parameters_at(bucket, whole) : std::span<float>{};
-  runtime::together(world_.communicator(), [&] { read_.assign(whole.count, 0.0F); });
-  for (const Piece& piece : written_pieces(true))
-    if (piece.slot == slot)
-      std::ranges::copy(parameters_at(piece), piece.slice.seen_from(whole.offset).of(std::span{read_}).begin());
-  const auto plan = comm::make_plan(world_, {.dtype = core::DType::uint32, .n_elements = whole.count});
-  plan->bind(std::as_bytes(std::span{read_}), std::as_writable_bytes(std::span{read_}));
-  plan->run();
-  if (world_.rank() == 0) return read_;
-  read_ = {};
-  return {};
+  constexpr std::size_t at_a_time = std::size_t{1} << 18;
+  std::vector<float> part;
+  runtime::together(world_.communicator(), [&] {
+    part.resize(std::min(at_a_time, whole.count));
+    read_.resize(world_.rank() == 0 ? whole.count : 0);
+  });
+  const auto plan = comm::make_plan(world_, {.dtype = core::DType::uint32, .n_elements = part.size()});
+  plan->bind(std::as_bytes(std::span{part}), std::as_writable_bytes(std::span{part}));
+  const std::vector<Piece> own = written_pieces(true);
+  for (std::size_t at = 0; at < whole.count; at += part.size()) {
+    const core::Slice now{whole.offset + at, std::min(part.size(), whole.count - at)};
+    std::ranges::fill(part, 0.0F);
+    for (const Piece& piece : own)
+      if (const Piece common{slot, intersection(piece.slice, now)}; piece.slot == slot && !common.slice.empty())
+        std::ranges::copy(parameters_at(common), common.slice.seen_from(now.offset).of(std::span{part}).begin());
+    plan->run();
+    if (world_.rank() == 0) std::ranges::copy(std::span{part}.first(now.count), std::span{read_}.subspan(at).begin());
+  }
+  return read_;
 }
 
 void HostSynchronizer::visit(Access access, const std::function<void(const StoredPiece&)>& visitor) {
