@@ -223,8 +223,8 @@ void DeviceSynchronizer::keep_statistics(DeviceSpan<float> statistics, DeviceSpa
   kept_statistics_ = kept;
 }
 
-// Of buckets that all ranks update. One at a time, which limits the host's memory. All ranks but the owner add zeros to
-// the bits, not to the values, so every value arrives unchanged.
+// Sends the buckets that all ranks update, one at a time, which limits the host's memory. All ranks but the owner add
+// zeros to the bits, not to the values, so every value arrives unchanged.
 void DeviceSynchronizer::publish_parameters() {
   if (world_.n_ranks() == 1) return;
   for (std::size_t b = division_.n_divided(); b < sharding().buckets().size(); ++b) {

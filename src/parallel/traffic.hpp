@@ -25,7 +25,7 @@ struct TrafficSetting {
   std::vector<std::uint64_t> rows_touched{};  ///< of each slot, at most, by all ranks together; empty without tables
 };
 
-/// Of all ranks together. `sharding`: of the strategy and the placement on these nodes.
+/// Returns what all ranks together send in a step. `sharding`: of the strategy and the placement on these nodes.
 [[nodiscard]] comm::Cost count_traffic(const Sharding& sharding, const TrafficSetting& setting);
 
 }  // namespace lockstep::parallel

@@ -38,19 +38,19 @@ constexpr std::array networks{
             "", false},
     Network{"resnet50", "resnet50_synthetic --synthetic-steps 2 --image-size 64 --classes 10 --bn-group 2",
             "--image-size 32 --synthetic-steps 1", false}};
-/// Of each draw in the check, by its seed: large networks are rare.
+/// The network that a draw in the check takes, by its seed: large networks are rare.
 constexpr std::array<std::size_t, 8> network_of_draw{4, 1, 2, 0, 3, 1, 2, 0};
 
 constexpr std::array optimizers{"sgd --lr 0.05 --momentum 0.9", "adamw --lr 0.001", "lamb --lr 0.01",
                                 "lars --lr 0.5 --momentum 0.9"};
 constexpr std::array clips{"0", "0.1"};
 constexpr std::array parts{"1", "3"};
-/// Of units, which zero2 and fsdp divide: smaller than those of recipes, so that there are several, or many; and how
-/// many are gathered before they are needed.
+/// The least parameters of units: fewer than in recipes, so that networks have several units, or many. And how many
+/// units fsdp gathers before it needs them.
 constexpr std::array units{"5000", "1", "20000"};
 constexpr std::array prefetches{"1", "0", "2"};
 
-/// Of a strategy, by its place in strategy_words().
+/// Returns the flags of units that a strategy takes. `strategy`: its index in strategy_words().
 std::string words_of_units(std::size_t strategy, std::size_t turn) {
   const bool gathers = parallel::divides_parameters(parallel::strategies_on(false)[strategy]);
   return std::string{" --unit-params "} + units[turn % units.size()] +

@@ -23,7 +23,8 @@
 
 namespace {
 
-/// Of this thread, from the operator new that states of optimizers come from. It is global because that operator is.
+/// Counts what this thread gets from the operator new that allocates states of optimizers. It is global because that
+/// operator is.
 thread_local std::uint64_t n_aligned_bytes = 0;
 
 }  // namespace

@@ -92,7 +92,7 @@ class Runs {
     EXPECT_EQ(ended.exit_code, 0) << ended.err;  // also if an epoch that ends has not seen each sample once
     return ended;
   }
-  /// Of the samples of the second epoch, until step 5.
+  /// Returns the hash of the samples of the second epoch that the run has seen at step 5.
   [[nodiscard]] std::string ledger(const std::string& run) const {
     const Json index = Json::parse(io::get(folder_ / (run + "/checkpoints/step-000000005/index.json")));
     return index.at("content").at("state").at("ledger").dump();

@@ -29,7 +29,7 @@ const std::vector<Nodes> nodes_of_traffic{{0, 0},
                                           {0, 1, 2, 3, 4, 5, 6, 7},
                                           {0, 0, 0, 1, 1, 2, 2, 2}};
 
-/// Of two steps, and the cost that is counted before for each of them.
+/// What ranks send in one step and in three, and what is counted before for each step.
 struct Sent {
   comm::Traffic in_one{}, in_three{};
   comm::Cost expected{};

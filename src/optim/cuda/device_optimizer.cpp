@@ -133,7 +133,7 @@ void DeviceOptimizer::prepare(Stream& stream, const Operands& any, double max_no
       .prepare(stream, preparation(any, sums_.subspan(0, 1), max_norm), numbers_.on_device<std::byte>());
 }
 
-/// Of parameters, or of updates.
+/// Returns the sums of squares of tensors: 0: of their parameters, 1: of their updates.
 DeviceSpan<double> DeviceOptimizer::sums_of_tensors(std::size_t i) const {
   const std::size_t n = (sums_.size() - 1) / 2;
   return sums_.subspan(1 + i * n, n);

@@ -66,7 +66,7 @@ TEST_F(DeviceMemoryOf, IsTheFormula) {
   }
 }
 
-// Of which momentum is one.
+// SGD with momentum keeps one state.
 TEST_F(DeviceMemoryOf, StatesAreThoseOfWhatARankUpdates) {
   for (const std::size_t n_ranks : {2, 3, 4}) {
     const DeviceDivision division = division_of(Strategy::zero1, n_ranks);

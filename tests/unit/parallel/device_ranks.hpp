@@ -80,7 +80,7 @@ inline parallel::SynchronizerOptions options_of(const Setting& setting) {
   return options;
 }
 
-/// Of an element of a slot, wherever it is.
+/// Returns a number that an element of a slot has wherever the slot lies.
 inline std::size_t key_of(const Slot& slot, std::size_t i) {
   return static_cast<std::size_t>(slot.name[0]) * 131 + static_cast<std::size_t>(slot.name[1]) * 100'003 + i;
 }
